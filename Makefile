@@ -1,0 +1,47 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check format fuzz bench record docs clean
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[langgraph]' --group dev
+	touch $@
+
+demo: $(STAMP)
+	@$(BIN)/python -m turnstate --store fixtures/demo.db turns demo
+	@$(BIN)/python -m turnstate --store fixtures/demo.db show demo gazet/get_aoi/bbox --turn 1
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python tests/docs.py --check
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Half a million mutated payloads through the decoder; the tests run a tenth of that.
+fuzz: $(STAMP)
+	$(BIN)/python tests/fuzz_payloads.py 500000
+
+bench: $(STAMP)
+	$(BIN)/python tests/benchmarks/main_job.py
+
+# Records fixtures/*.db anew with real LangGraph graphs.
+record: $(STAMP)
+	$(BIN)/python fixtures/record.py
+
+# Writes README.md's output blocks anew from the commands above them.
+docs: $(STAMP)
+	$(BIN)/python tests/docs.py --write
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

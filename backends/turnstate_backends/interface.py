@@ -1,0 +1,161 @@
+"""The seam between stores and history: narrow records, and the reads every backend offers.
+
+A backend yields rows in any order; whoever needs an order sorts. It never decodes a payload and
+never decides what a turn is. All reads of one opened store see one state of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from turnstate_backends.values import Absent, Stored
+
+
+class StoreError(Exception):
+    """A store that cannot be opened or read, in three lines for the person who asked.
+
+    Attributes:
+        what: What failed, in one line, without any password.
+        why: The cause, in one line.
+        hint: What to do about it, in one line.
+    """
+
+    def __init__(self, what: str, why: str, hint: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRow:
+    """One thread, read from keys alone.
+
+    Attributes:
+        id: ``thread_id``.
+        checkpoints: Rows of the thread in all namespaces.
+        namespaces: Each ``checkpoint_ns`` of the thread, sorted; ``""`` is the root graph.
+        first: Least checkpoint id of the thread, all namespaces.
+        last: Greatest checkpoint id of the thread, all namespaces.
+        head: Greatest checkpoint id of the root namespace; None when the thread has none there.
+    """
+
+    id: str
+    checkpoints: int
+    namespaces: tuple[str, ...]
+    first: str
+    last: str
+    head: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One checkpoint row without its state.
+
+    Attributes:
+        id: ``checkpoint_id``; a UUIDv6 when LangGraph wrote it.
+        parent: ``parent_checkpoint_id``; None at a root, or where a pruning saver cleared it.
+        source: ``metadata.source``: ``input``, ``loop``, ``update``, ``fork``; None when not recorded.
+        step: ``metadata.step``: -1 for the first input; None when not recorded.
+        run_id: ``metadata.run_id`` where the deployment records one.
+        delta_channels: Channels whose value is kept as deltas since a snapshot
+            (``metadata.counters_since_delta_snapshot``).
+    """
+
+    id: str
+    parent: str | None
+    source: str | None
+    step: int | None
+    run_id: str | None
+    delta_channels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One row of ``writes`` / ``checkpoint_writes``: what a task wrote on top of a checkpoint.
+
+    Attributes:
+        checkpoint: Id of the checkpoint that the task ran on (the parent of the row that holds the result).
+        task: ``task_id``.
+        path: ``task_path``, which names the node (``~__pregel_pull, answer``); ``""`` when not recorded.
+        idx: Position among the task's writes; negative for special channels.
+        channel: The channel written, or a special one (``__error__``, ``__interrupt__``, ``__resume__``, …).
+        value: The payload, whole or its head, by what was asked; ``data`` is empty when none was asked for.
+    """
+
+    checkpoint: str
+    task: str
+    path: str
+    idx: int
+    channel: str
+    value: Stored
+
+
+class Store(Protocol):
+    """Read-only access to one checkpointer's store, in one snapshot.
+
+    Every method may raise :class:`StoreError`. Unknown threads, namespaces and checkpoints give
+    empty results, never errors.
+    """
+
+    name: str
+    """What the user calls the store: its path or URL, passwords removed."""
+
+    def threads(
+        self, *, limit: int | None = None, pattern: str | None = None, thread: str | None = None
+    ) -> Sequence[ThreadRow]:
+        """Threads by last activity (greatest checkpoint id), most recent first.
+
+        Args:
+            limit: At most so many.
+            pattern: Shell-style glob (``*``, ``?``, ``[…]``), case-sensitive, matched against the whole thread id.
+            thread: Exactly this thread.
+        """
+
+    def checkpoints(self, thread: str, ns: str) -> Iterable[Checkpoint]:
+        """Every checkpoint of one namespace, in no particular order, without reading any state."""
+
+    def writes(
+        self,
+        thread: str,
+        ns: str,
+        *,
+        channels: Collection[str] | None = None,
+        checkpoints: Collection[str] | None = None,
+        head: int | None = 0,
+    ) -> Iterable[Write]:
+        """Write rows of one namespace, in no particular order, those without a checkpoint included.
+
+        Args:
+            channels: Only these channels; all when None.
+            checkpoints: Only on these checkpoints; all when None.
+            head: Bytes of each payload to read; 0 reads none of it, None the whole.
+        """
+
+    def versions(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """``channel_versions`` of the named checkpoints: checkpoint id → channel → version as text."""
+
+    def values(
+        self, thread: str, ns: str, checkpoint: str, channels: Collection[str] | None = None
+    ) -> Mapping[str, Stored | Absent]:
+        """Payloads of one checkpoint by channel; all channels when ``channels`` is None.
+
+        A channel that the checkpoint has a version of but no value is ``Absent("empty")``; one whose
+        row is gone is ``Absent("value_missing")``. A damaged checkpoint payload gives ``Absent("undecodable")``
+        for each channel that was asked for by name, and nothing otherwise but the key ``"*"``.
+        """
+
+    def times(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, str]:
+        """``ts`` of the named checkpoints as stored (ISO 8601), for ids that carry no time. Missing ones are left out."""
+
+    def close(self) -> None:
+        """End the snapshot. Safe to call twice."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

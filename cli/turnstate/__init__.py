@@ -1,0 +1,2 @@
+"""Read a LangGraph checkpoint store by turns."""
+
