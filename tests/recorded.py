@@ -17,6 +17,7 @@ from typing import Any
 import psycopg
 from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg.rows import dict_row
+
 from record import HERE as FIXTURES
 from record import Truth, load_truth
 from scenarios import SCENARIOS
@@ -35,7 +36,7 @@ class Turn:
         outcome: How a read of a channel in ``written`` ends.
         last_checkpoint: The checkpoint that holds the state as the turn ended.
         state: The real values of every channel then, as ``fixtures/README.md`` writes them.
-        written: The channels that had been written by then; another channel in ``state`` is a reducer's default.
+        written: The channels written by then; another channel in ``state`` is a reducer's default.
         asked_with: Turns that share one input, this one included; empty when it stands alone.
         edited: Whether ``update_state`` changed it.
         more: Fields that only some scenarios state.
@@ -120,7 +121,7 @@ def threads() -> list[tuple[Recording, Thread]]:
 
 
 def as_noted(value: Any) -> Any:
-    """A tagged JSON value as the truth files write it: LangChain messages become ``{"type", "content", "id"}``.
+    """A tagged JSON value as the truth files write it: messages become ``{"type", "content", "id"}``.
 
     Everything else stays as it is. A test applies it to what it read before it compares with a truth.
     """
@@ -153,8 +154,10 @@ def _run_on_postgres(name: str, connection: psycopg.Connection[dict[str, Any]]) 
     def delete(thread: str, ids: Collection[str], *, checkpoints: bool, writes: bool) -> None:
         for table, wanted in (("checkpoints", checkpoints), ("checkpoint_writes", writes)):
             if wanted:
-                query = f"DELETE FROM {table} WHERE thread_id = %s AND checkpoint_ns = '' AND checkpoint_id = ANY(%s)"
-                connection.execute(query.encode(), (thread, list(ids)))
+                query = (
+                    f"DELETE FROM {table} WHERE thread_id = %s AND checkpoint_ns = '' AND checkpoint_id = "
+                )
+                connection.execute(f"{query} ANY(%s)".encode(), (thread, list(ids)))
 
     saver = PostgresSaver(connection)
     saver.setup()
@@ -175,7 +178,7 @@ def copy_db(path: Path, folder: Path) -> Path:
 
 
 def shuffle_rows(path: Path, seed: int) -> None:
-    """Rewrite ``checkpoints`` and ``writes`` of a SQLite store so that rowid order says nothing. Changes ``path``."""
+    """Rewrite the tables of a SQLite store so that rowid order says nothing. Changes ``path``."""
     order = random.Random(seed)
     with _changing(path) as connection:
         for table in ("checkpoints", "writes"):
@@ -196,7 +199,7 @@ def delete_rows(
     writes: bool = False,
     ns: str = "",
 ) -> None:
-    """Delete the named checkpoints of a SQLite store, and the writes on top of them if asked. Changes ``path``."""
+    """Delete checkpoints of a SQLite store, and the writes on top of them if asked. Changes ``path``."""
     with _changing(path) as connection:
         for table, wanted in (("checkpoints", checkpoints), ("writes", writes)):
             if wanted:
