@@ -21,7 +21,7 @@ from psycopg.rows import dict_row
 from record import HERE as FIXTURES
 from record import Truth, load_truth
 from scenarios import SCENARIOS
-from scenarios.kit import Recorder
+from scenarios.kit import Recorder, Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +151,12 @@ def _run_on_postgres(name: str, connection: psycopg.Connection[dict[str, Any]]) 
     entry = SCENARIOS[name]
     base = _run_on_postgres(entry.base, connection) if entry.base else None
 
-    def delete(thread: str, ids: Collection[str], *, checkpoints: bool, writes: bool) -> None:
-        for table, wanted in (("checkpoints", checkpoints), ("checkpoint_writes", writes)):
-            if wanted:
-                query = (
-                    f"DELETE FROM {table} WHERE thread_id = %s AND checkpoint_ns = '' AND checkpoint_id = "
-                )
-                connection.execute(f"{query} ANY(%s)".encode(), (thread, list(ids)))
+    def run(statement: str, values: tuple[str, ...]) -> None:
+        connection.execute(statement.replace("?", "%s").encode(), values)
 
     saver = PostgresSaver(connection)
     saver.setup()
-    recorder = Recorder(saver, delete, base)
+    recorder = Recorder(saver, Tables(run, "checkpoint_writes"), base)
     entry.run(saver, recorder)
     return recorder.finish()
 
