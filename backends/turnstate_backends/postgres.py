@@ -1,0 +1,658 @@
+"""A store that ``PostgresSaver`` (or its LangGraph.js or shallow relative) wrote, read from PostgreSQL.
+
+Knows the tables' layouts, the statements and what PostgreSQL's errors mean. Decodes no payload.
+
+Everything runs in one ``REPEATABLE READ, READ ONLY`` transaction that begins with the catalogue query.
+Nothing relies on the session, so a pooler in transaction mode serves as well: no prepared statement,
+settings only with ``SET LOCAL`` meaning, cursors only inside the transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import count
+from types import TracebackType
+from typing import Any, Final, Self
+
+import psycopg
+from psycopg import pq, sql
+from psycopg.abc import Buffer
+from psycopg.adapt import Dumper, Loader
+from psycopg.conninfo import make_conninfo
+
+from turnstate_backends.address import PostgresAddress, spellings_of
+from turnstate_backends.interface import Checkpoint, StoreError, ThreadRow, Write
+from turnstate_backends.values import AbsenceKind, Absent, Stored
+
+# --- statements -------------------------------------------------------------------------------------
+# {checkpoints}, {blobs}, {writes}: qualified table names. {id}, {parent}, {same_version}, {path}: what the
+# layouts differ in, see _PARTS.
+
+# The catalogue shows every table to every role, whatever it may read; information_schema does not.
+LAYOUT: Final = """
+select n.nspname, c.relname,
+       array(select a.attname::text from pg_catalog.pg_attribute a
+             where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped),
+       pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
+       pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+           and pg_catalog.has_any_column_privilege(c.oid, 'SELECT'),
+       pg_catalog.array_position(pg_catalog.current_schemas(false), n.nspname)
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relname = any(%s) and c.relkind in ('r', 'p', 'v', 'm', 'f')
+"""
+
+# search_path: no function or operator of the store is called. row_security: a policy that hides rows
+# raises an error instead of making them look pruned. jit: compiling takes longer than these statements.
+# The scans: rows are wide and statistics often old, so every read goes along an index.
+SETTINGS: Final = """
+select pg_catalog.set_config('search_path', 'pg_catalog', true),
+       pg_catalog.set_config('row_security', 'off', true),
+       pg_catalog.set_config('jit', 'off', true),
+       pg_catalog.set_config('enable_seqscan', 'off', true),
+       pg_catalog.set_config('enable_bitmapscan', 'off', true)
+"""
+
+# One descent of the primary key per namespace, however many rows lie between.
+NAMESPACES: Final = """
+with recursive namespaces (thread_id, checkpoint_ns) as (
+    (select thread_id, checkpoint_ns from {checkpoints} order by thread_id, checkpoint_ns limit 1)
+    union all
+    select following.thread_id, following.checkpoint_ns
+    from namespaces n cross join lateral (
+        select c.thread_id, c.checkpoint_ns from {checkpoints} c
+        where (c.thread_id, c.checkpoint_ns) > (n.thread_id, n.checkpoint_ns)
+        order by c.thread_id, c.checkpoint_ns limit 1
+    ) following
+)
+select n.thread_id, (
+    select {id} from {checkpoints} c
+    where c.thread_id = n.thread_id and c.checkpoint_ns = n.checkpoint_ns
+    order by {id} desc limit 1
+)
+from namespaces n
+"""
+
+COUNTS: Final = """
+select listed.thread_id, counted.*
+from unnest(%s::text[]) listed (thread_id) cross join lateral (
+    select c.checkpoint_ns, count(*), min({id}), max({id})
+    from {checkpoints} c where c.thread_id = listed.thread_id group by c.checkpoint_ns
+) counted
+"""
+
+CHECKPOINTS: Final = """
+select {id}, {parent}, c.metadata ->> 'source', c.metadata ->> 'step', c.metadata ->> 'run_id',
+       case when jsonb_typeof(c.metadata -> 'counters_since_delta_snapshot') = 'object'
+            then array(select jsonb_object_keys(c.metadata -> 'counters_since_delta_snapshot')) end
+from {checkpoints} c where c.thread_id = %s and c.checkpoint_ns = %s
+"""
+
+WRITES: Final = """
+select w.checkpoint_id, w.task_id::text, {path}, w.idx, w.channel, w.type, {payload},
+       coalesce(octet_length(w.blob), 0)
+from {writes} w
+where w.thread_id = %(thread)s and w.checkpoint_ns = %(ns)s
+  and (%(channels)s::text[] is null or w.channel = any(%(channels)s::text[]))
+  and (%(checkpoints)s::text[] is null or w.checkpoint_id = any(%(checkpoints)s::text[]))
+"""
+
+VERSIONS: Final = """
+select {id}, (c.checkpoint -> 'channel_versions')::text
+from {checkpoints} c where c.thread_id = %s and c.checkpoint_ns = %s and {id} = any(%s)
+"""
+
+TIMES: Final = """
+select {id}, c.checkpoint ->> 'ts'
+from {checkpoints} c where c.thread_id = %s and c.checkpoint_ns = %s and {id} = any(%s)
+"""
+
+# A row without channel says that the checkpoint payload itself cannot be read.
+VALUES: Final = """
+with parts as materialized (
+    select case when jsonb_typeof(c.checkpoint) = 'object'
+                then coalesce(nullif(c.checkpoint -> 'channel_versions', 'null'), '{{}}') end as versions,
+           coalesce(nullif(c.checkpoint -> 'channel_values', 'null'), '{{}}') as inlined,
+           c.metadata -> 'counters_since_delta_snapshot' as deltas
+    from {checkpoints} c where c.thread_id = %(thread)s and c.checkpoint_ns = %(ns)s and {id} = %(id)s
+), readable as materialized (
+    select * from parts where jsonb_typeof(versions) = 'object' and jsonb_typeof(inlined) = 'object'
+), channels as (
+    select keys.channel, r.versions ->> keys.channel as version, (r.inlined -> keys.channel)::text as inlined,
+           coalesce(r.deltas ? keys.channel, false) as is_delta
+    from readable r cross join lateral (
+        select jsonb_object_keys(r.versions) union select jsonb_object_keys(r.inlined)
+    ) keys (channel)
+    where %(channels)s::text[] is null or keys.channel = any(%(channels)s::text[])
+)
+select v.channel, v.version, v.inlined, v.is_delta, b.channel is not null, b.type, b.blob
+from channels v left join {blobs} b
+    on b.thread_id = %(thread)s and b.checkpoint_ns = %(ns)s and b.channel = v.channel and {same_version}
+union all
+select null, null, null, false, false, null, null
+from parts where jsonb_typeof(versions) is distinct from 'object' or jsonb_typeof(inlined) <> 'object'
+"""
+
+# Versions that came about by emptying their channel, so that no row of them was ever written. The checkpoint
+# that made a version has it as its greatest, and since format 4 lists in updated_channels the channels that
+# held something afterwards (pregel/_algo.py, apply_writes). Such versions are zero-padded: text compares.
+EMPTIED: Final = """
+select made.channel, made.version
+from (
+    select distinct on (wanted.channel, c.checkpoint -> 'channel_versions' ->> wanted.channel)
+           wanted.channel, c.checkpoint -> 'channel_versions' ->> wanted.channel as version, c.checkpoint
+    from {checkpoints} c cross join unnest(%(channels)s::text[]) wanted (channel)
+    where c.thread_id = %(thread)s and c.checkpoint_ns = %(ns)s
+      and jsonb_typeof(c.checkpoint -> 'channel_versions') = 'object'
+      and jsonb_typeof(c.checkpoint -> 'updated_channels') = 'array'
+    order by wanted.channel, c.checkpoint -> 'channel_versions' ->> wanted.channel, {id}
+) made
+where not (made.checkpoint -> 'updated_channels') ? made.channel
+  and not exists (
+      select from jsonb_each_text(made.checkpoint -> 'channel_versions') other
+      where other.value collate "C" > made.version collate "C"
+  )
+"""
+
+# Channels kept as deltas: a snapshot leaves an inline true beside its blob, which is no value by itself.
+DELTAS: Final = """
+select distinct jsonb_object_keys(c.metadata -> 'counters_since_delta_snapshot')
+from {checkpoints} c where c.thread_id = %s and c.checkpoint_ns = %s
+  and jsonb_typeof(c.metadata -> 'counters_since_delta_snapshot') = 'object'
+"""
+
+# --- layouts ----------------------------------------------------------------------------------------
+
+_REQUIRED: Final = {
+    "checkpoints": {"thread_id", "checkpoint_ns", "checkpoint", "metadata"},
+    "checkpoint_blobs": {"thread_id", "checkpoint_ns", "channel", "type", "blob"},
+    "checkpoint_writes": {
+        "thread_id",
+        "checkpoint_ns",
+        "checkpoint_id",
+        "task_id",
+        "idx",
+        "channel",
+        "type",
+        "blob",
+    },
+}
+_TABLES: Final = tuple(_REQUIRED)
+
+_FULL: Final = {
+    "id": "c.checkpoint_id",
+    "parent": "c.parent_checkpoint_id",
+    "same_version": "b.version = v.version",
+}
+# ShallowPostgresSaver: one row per namespace, its blobs overwritten in place.
+_SHALLOW: Final = {"id": "(c.checkpoint ->> 'id')", "parent": "null::text", "same_version": "true"}
+
+# Channels that a step consumes: emptied without a row being written since checkpoint-postgres 2.0.23.
+_CONSUMED: Final = ("__start__", "branch:", "start:", "__pregel_")
+
+_BATCH_BYTES: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """One of the store's tables as the catalogue has it."""
+
+    columns: frozenset[str]
+    usable: bool
+    readable: bool
+    rank: int | None
+
+
+class PostgresStore:
+    """A PostgreSQL store, open in one snapshot. See :class:`turnstate_backends.interface.Store`."""
+
+    def __init__(
+        self,
+        connection: psycopg.Connection[tuple[Any, ...]],
+        name: str,
+        secrets: frozenset[str],
+        parts: Mapping[str, sql.Composable],
+    ) -> None:
+        self.name = name
+        self._connection = connection
+        self._secrets = secrets
+        self._parts = parts
+        self._cursors = count(1)
+        self._emptied: dict[tuple[str, str], dict[str, set[str]]] = {}
+        self._delta_channels: dict[tuple[str, str], frozenset[str]] = {}
+        self._text_errors = "surrogateescape" if _unchecked_text(connection) else "strict"
+
+    def threads(
+        self, *, limit: int | None = None, pattern: str | None = None, thread: str | None = None
+    ) -> Sequence[ThreadRow]:
+        """Threads, most recent first; "greatest" ids are PostgreSQL's, as for LangGraph when it resumes."""
+        if thread is not None:
+            chosen = [thread] if pattern is None or fnmatchcase(thread, pattern) else []
+        else:
+            latest: dict[str, str] = {}
+            for found, last in self._all(NAMESPACES):
+                if pattern is None or fnmatchcase(found, pattern):
+                    latest[found] = max(latest.get(found, ""), last or "")
+            chosen = sorted(latest, key=lambda found: (latest[found], found), reverse=True)
+        chosen = self._storable(chosen[:limit])
+        if not chosen:
+            return []
+        rows: dict[str, list[tuple[str, int, str, str]]] = {}
+        for found, ns, checkpoints, first, last in self._all(COUNTS, [chosen]):
+            rows.setdefault(found, []).append((ns, checkpoints, first or "", last or ""))
+        listed = [_thread_row(found, namespaces) for found, namespaces in rows.items()]
+        return sorted(listed, key=lambda row: (row.last, row.id), reverse=True)
+
+    def checkpoints(self, thread: str, ns: str) -> Iterable[Checkpoint]:
+        if self._storable([thread, ns]) != [thread, ns]:
+            return
+        for id_, parent, source, step, run_id, deltas in self._stream(CHECKPOINTS, [thread, ns]):
+            if id_ is not None:
+                yield Checkpoint(
+                    id_, parent or None, source, _whole_number(step), run_id, tuple(sorted(deltas or ()))
+                )
+
+    def writes(
+        self,
+        thread: str,
+        ns: str,
+        *,
+        channels: Collection[str] | None = None,
+        checkpoints: Collection[str] | None = None,
+        head: int | None = 0,
+    ) -> Iterable[Write]:
+        if self._storable([thread, ns]) != [thread, ns]:
+            return
+        params = {
+            "thread": thread,
+            "ns": ns,
+            "channels": None if channels is None else self._storable(channels),
+            "checkpoints": None if checkpoints is None else self._storable(checkpoints),
+        }
+        if head is None:
+            payload: sql.Composable = sql.SQL("w.blob")
+        elif head > 0:
+            payload = sql.SQL("substring(w.blob from 1 for {})").format(sql.Literal(min(head, 2**31 - 1)))
+        else:
+            payload = sql.SQL("null::bytea")
+        for checkpoint, task, path, idx, channel, type_, data, size in self._stream(
+            WRITES, params, payload=payload
+        ):
+            yield Write(checkpoint, task, path or "", idx, channel, Stored(type_, bytes(data or b""), size))
+
+    def versions(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        return {
+            id_: _version_texts(versions) for id_, versions in self._named(VERSIONS, thread, ns, checkpoints)
+        }
+
+    def values(
+        self, thread: str, ns: str, checkpoint: str, channels: Collection[str] | None = None
+    ) -> Mapping[str, Stored | Absent]:
+        keys = [thread, ns, checkpoint]
+        if self._storable(keys) != keys:
+            return {}
+        wanted = None if channels is None else self._storable(channels)
+        params = {"thread": thread, "ns": ns, "id": checkpoint, "channels": wanted}
+        found: dict[str, Stored | Absent] = {}
+        missing: dict[str, str] = {}
+        for channel, version, inlined, is_delta, has_row, type_, blob in self._all(VALUES, params):
+            at = {} if version is None else {"version": version}
+            if channel is None:
+                reason = {"reason": "the checkpoint's JSON does not map channels to versions"}
+                return dict.fromkeys(["*"] if channels is None else channels, Absent("undecodable", reason))
+            if has_row and type_ != "empty":
+                data = bytes(blob or b"")
+                found[channel] = Stored(type_, data, len(data))
+            elif has_row:
+                found[channel] = Absent("empty", at)
+            elif inlined is not None and not (inlined == "true" and channel in self._deltas(thread, ns)):
+                data = inlined.encode("utf-8", self._text_errors)
+                found[channel] = Stored("json", data, len(data))
+            elif inlined is None and (is_delta or channel.startswith(_CONSUMED)):
+                found[channel] = Absent("empty", at)
+            elif version is not None:
+                missing[channel] = version
+        emptied = self._emptied_versions(thread, ns, missing)
+        for channel, version in missing.items():
+            kind: AbsenceKind = "empty" if (channel, version) in emptied else "value_missing"
+            found[channel] = Absent(kind, {"version": version})
+        return found
+
+    def times(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, str]:
+        return {id_: ts for id_, ts in self._named(TIMES, thread, ns, checkpoints) if ts is not None}
+
+    def close(self) -> None:
+        with suppress(psycopg.Error):
+            self._connection.rollback()  # a pooler drops a server connection that is left in a transaction
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _emptied_versions(self, thread: str, ns: str, channels: Collection[str]) -> set[tuple[str, str]]:
+        """(channel, version) pairs without a value; each channel is looked through once per opened store."""
+        known = self._emptied.setdefault((thread, ns), {})
+        if unknown := [channel for channel in channels if channel not in known]:
+            known.update({channel: set() for channel in unknown})
+            for channel, version in self._all(EMPTIED, {"thread": thread, "ns": ns, "channels": unknown}):
+                known[channel].add(version)
+        return {(channel, version) for channel in channels for version in known[channel]}
+
+    def _deltas(self, thread: str, ns: str) -> frozenset[str]:
+        if (thread, ns) not in self._delta_channels:
+            found = frozenset(channel for (channel,) in self._all(DELTAS, [thread, ns]))
+            self._delta_channels[thread, ns] = found
+        return self._delta_channels[thread, ns]
+
+    def _named(
+        self, statement: str, thread: str, ns: str, checkpoints: Collection[str]
+    ) -> list[tuple[Any, ...]]:
+        """Rows of a statement about the named checkpoints of one namespace."""
+        ids = self._storable(checkpoints)
+        if not ids or self._storable([thread, ns]) != [thread, ns]:
+            return []
+        return self._all(statement, [thread, ns, ids])
+
+    def _storable(self, texts: Iterable[str]) -> list[str]:
+        """Those that PostgreSQL can hold at all; the rest (NUL, lone surrogates) are in no store."""
+        return [text for text in texts if "\0" not in text and _encodes(text, self._text_errors)]
+
+    def _all(self, statement: str, params: Any = None) -> list[tuple[Any, ...]]:
+        query = sql.SQL(statement).format(**self._parts)
+        with _errors(self.name, self._secrets), self._connection.cursor(binary=True) as cursor:
+            return cursor.execute(query, params).fetchall()
+
+    def _stream(self, statement: str, params: Any, **parts: sql.Composable) -> Iterator[tuple[Any, ...]]:
+        """Rows through a cursor on the server, in batches that hold about _BATCH_BYTES."""
+        query = sql.SQL(statement).format(**self._parts, **parts)
+        with (
+            _errors(self.name, self._secrets),
+            self._connection.cursor(f"turnstate_{next(self._cursors)}", binary=True) as cursor,
+        ):
+            cursor.execute(query, params)
+            size = 16
+            while batch := cursor.fetchmany(size):
+                yield from batch
+                largest = max(sum(len(cell) for cell in row if isinstance(cell, bytes)) for row in batch)
+                size = max(1, min(2000, size * 4, _BATCH_BYTES // (largest + 256)))
+
+
+def open_postgres(address: PostgresAddress, schema: str | None = None) -> PostgresStore:
+    """Connect, begin the snapshot and find the store's tables.
+
+    Args:
+        address: Where; what it leaves out comes from PG* variables, service and password files.
+        schema: Schema of the tables. When None, the first on the connection's search path that has a
+            table ``checkpoints``, as LangGraph itself would find it.
+
+    Raises:
+        StoreError: No connection, no store there, a layout that is not known, or no right to read it.
+    """
+    secrets = address.secrets | spellings_of(os.environ.get("PGPASSWORD", ""))
+    connection = _connect(address, secrets)
+    try:
+        with _errors(address.display, secrets):
+            _decode_text_leniently(connection)
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            rows = connection.execute(LAYOUT, [list(_TABLES)]).fetchall()
+            connection.execute(SETTINGS)
+        return PostgresStore(connection, address.display, secrets, _layout(rows, address.display, schema))
+    except BaseException:
+        connection.close()
+        raise
+
+
+# --- connecting -------------------------------------------------------------------------------------
+
+
+def _connect(address: PostgresAddress, secrets: frozenset[str]) -> psycopg.Connection[tuple[Any, ...]]:
+    params: dict[str, Any] = dict(address.params)
+    # A service file may set these itself, and what is given explicitly would beat it.
+    if "service" not in params and "PGSERVICE" not in os.environ:
+        params = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"} | params
+        if "PGCONNECT_TIMEOUT" not in os.environ:
+            params = {"connect_timeout": "10"} | params
+    params = {"fallback_application_name": "turnstate"} | params | {"client_encoding": "UTF8"}
+    failure: StoreError
+    try:
+        # prepare_threshold: a statement prepared on one server connection of a pooler is missing on the next.
+        return psycopg.connect(make_conninfo(**params), prepare_threshold=None)
+    except psycopg.Error as error:
+        failure = _connection_failure(str(error), address.display, secrets)
+    raise failure  # outside the handler, so that nothing of libpq's hangs on it
+
+
+def _unchecked_text(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    """Whether the server stores text without looking at its encoding (SQL_ASCII)."""
+    return connection.info.parameter_status("server_encoding") == "SQL_ASCII"
+
+
+def _decode_text_leniently(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    if _unchecked_text(connection):
+        for type_name in ("text", "varchar", "name"):
+            connection.adapters.register_loader(type_name, _LenientLoader)
+            connection.adapters.register_loader(type_name, _LenientBinaryLoader)
+        connection.adapters.register_dumper(str, _LenientDumper)
+
+
+class _LenientLoader(Loader):
+    def load(self, data: Buffer) -> str:
+        return bytes(data).decode("utf-8", "surrogateescape")
+
+
+class _LenientBinaryLoader(_LenientLoader):
+    format = pq.Format.BINARY
+
+
+class _LenientDumper(Dumper):
+    oid = psycopg.adapters.types["text"].oid
+
+    def dump(self, obj: str) -> bytes:
+        return obj.encode("utf-8", "surrogateescape")
+
+
+# --- layout -----------------------------------------------------------------------------------------
+
+
+def _layout(
+    rows: Sequence[tuple[Any, ...]], display: str, schema: str | None
+) -> Mapping[str, sql.Composable]:
+    """The parts of the statements that depend on the store, from the rows of LAYOUT."""
+    schemas: dict[str, dict[str, _Table]] = {}
+    for nspname, relname, columns, usable, readable, rank in rows:
+        schemas.setdefault(nspname, {})[relname] = _Table(frozenset(columns), usable, readable, rank)
+    ranks = {name: tables["checkpoints"].rank for name, tables in schemas.items() if "checkpoints" in tables}
+    if schema is None:
+        schema = min(
+            (name for name, rank in ranks.items() if rank is not None),
+            key=lambda name: ranks[name] or 0,
+            default=None,
+        )
+    if schema is None or "checkpoints" not in schemas.get(schema, {}):
+        elsewhere = sorted(name for name in ranks if name != schema)
+        raise StoreError(
+            f"no LangGraph store in {display}",
+            f"the schema {schema!r} has no table checkpoints"
+            if schema is not None
+            else "no schema on the search path has a table checkpoints",
+            f"There is one in {', '.join(map(repr, elsewhere))}: choose it with --schema."
+            if elsewhere
+            else "Check the database name; the saver's setup() creates the tables.",
+        )
+    tables = schemas[schema]
+    _refuse_other_layouts(tables, display, schema)
+    parts = _SHALLOW if "checkpoint_id" not in tables["checkpoints"].columns else _FULL
+    has_path = "task_path" in tables["checkpoint_writes"].columns
+    return {
+        "checkpoints": sql.Identifier(schema, "checkpoints"),
+        "blobs": sql.Identifier(schema, "checkpoint_blobs"),
+        "writes": sql.Identifier(schema, "checkpoint_writes"),
+        "path": sql.SQL("w.task_path" if has_path else "''::text"),
+        **{name: sql.SQL(text) for name, text in parts.items()},
+    }
+
+
+def _refuse_other_layouts(tables: Mapping[str, _Table], display: str, schema: str) -> None:
+    if absent := [name for name in _TABLES if name not in tables]:
+        raise StoreError(
+            f"no LangGraph store in {display}",
+            f"the schema {schema!r} has {', '.join(sorted(tables))}, but not {', '.join(absent)}",
+            "Choose another schema with --schema, or check the database name.",
+        )
+    for name, required in _REQUIRED.items():
+        columns = tables[name].columns
+        shallow = "checkpoint_id" not in tables["checkpoints"].columns
+        if not shallow:
+            required = required | {
+                "checkpoints": {"parent_checkpoint_id"},
+                "checkpoint_blobs": {"version"},
+            }.get(name, set())
+        if not required <= columns or (shallow and name == "checkpoint_blobs" and "version" in columns):
+            raise StoreError(
+                f"the store in {display} has a layout that is not known",
+                f"{schema}.{name} has the columns {', '.join(sorted(columns))}",
+                "turnstate reads the tables of PostgresSaver (Python, JavaScript) and ShallowPostgresSaver.",
+            )
+    denied = [name for name in _TABLES if not tables[name].readable]
+    if denied:
+        usable = tables[denied[0]].usable
+        raise StoreError(
+            f"the store in {display} may not be read by this role",
+            f"it has no SELECT on {', '.join(f'{schema}.{name}' for name in denied)}"
+            if usable
+            else f"it has no USAGE on the schema {schema}",
+            f"GRANT USAGE ON SCHEMA {schema} and GRANT SELECT ON {', '.join(_TABLES)} to it.",
+        )
+
+
+# --- errors -----------------------------------------------------------------------------------------
+
+# What libpq and the server say while connecting, where there is no SQLSTATE, and what to do about it.
+_CONNECTION_FAILURES: Final = (
+    ("authentication failed|no password supplied", "Check user and password."),
+    ('role ".*" does not exist', "Check the user name."),
+    ('database ".*" does not exist', "Check the database name in the address."),
+    ('definition of service ".*" not found', "Check ~/.pg_service.conf or PGSERVICEFILE."),
+    ("translate host name|resolve host", "Check the host name."),
+    ("SSL off|no encryption|SSL required", "The server wants TLS: add sslmode=require."),
+    ("does not support SSL", "The server offers no TLS: leave sslmode out, or ask its operator."),
+    ("certificate|SSL|GSS", "Check sslmode and sslrootcert."),
+    ("Connection refused|No such file or directory", "Check host and port, and that the server runs."),
+    ("timeout expired|timed out", "Check host and port; connect_timeout=SECONDS waits longer."),
+    ("too many (clients|connections)|remaining connection slots", "Try again later."),
+)
+
+# SQLSTATE or its class → (what, hint); https://www.postgresql.org/docs/18/errcodes-appendix.html
+_READ_FAILURES: Final = {
+    "42501": ("the role may not read {name}", "Grant it SELECT on the store's tables, past any row policy."),
+    "57014": (
+        "a statement on {name} was cancelled",
+        "Raise statement_timeout for this role, or ask for less.",
+    ),
+    "55P03": ("{name} is locked", "Try again when the migration that holds the lock is done."),
+    "25P03": (
+        "{name} ended the idle transaction",
+        "Raise idle_in_transaction_session_timeout for this role.",
+    ),
+    "25P02": ("{name} cannot be read any further", "An earlier statement failed; open the store again."),
+    "40001": ("{name} dropped the snapshot", "Try again, or read from the primary instead of a standby."),
+    "42P01": ("a table of {name} is gone", "Open the store again."),
+    "57": ("the connection to {name} was lost", "Try again; the server ended it."),
+    "08": ("the connection to {name} was lost", "Try again."),
+    "53": ("{name} has run out of a resource", "Try again later."),
+}
+
+
+@contextmanager
+def _errors(name: str, secrets: frozenset[str]) -> Iterator[None]:
+    """Turn the driver's errors into StoreError, without their text's secrets and without their chain."""
+    try:
+        yield
+    except psycopg.Error as error:
+        failure = _read_failure(error, name, secrets)
+    except UnicodeDecodeError as error:
+        failure = StoreError(
+            f"{name} holds text that is not valid",
+            f"{error.reason} in its {error.encoding}",
+            "Check the encoding.",
+        )
+    else:
+        return
+    raise failure from None
+
+
+def _read_failure(error: psycopg.Error, name: str, secrets: frozenset[str]) -> StoreError:
+    state = error.sqlstate or ("08000" if isinstance(error, psycopg.OperationalError) else "")
+    what, hint = _READ_FAILURES.get(state) or _READ_FAILURES.get(
+        state[:2], ("{name} cannot be read", "Check that it is a LangGraph store.")
+    )
+    return StoreError(
+        what.format(name=name), _reason(error.diag.message_primary or str(error), secrets), hint
+    )
+
+
+def _connection_failure(message: str, name: str, secrets: frozenset[str]) -> StoreError:
+    reason = _reason(message, secrets)
+    for pattern, hint in _CONNECTION_FAILURES:
+        if re.search(pattern, message):
+            return StoreError(f"cannot connect to {name}", reason, hint)
+    return StoreError(f"cannot connect to {name}", reason, "Check the address.")
+
+
+def _reason(message: str, secrets: frozenset[str]) -> str:
+    """The line of a driver's message that tells most, secrets replaced."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason was given"]
+    chosen = next((line for line in lines if "FATAL:" in line), lines[0])
+    chosen = " ".join(re.sub(r"^(connection failed|connection is bad): ", "", chosen).split())
+    for secret in sorted(secrets, key=len, reverse=True):
+        # A short secret also occurs inside words, where it gives nothing away.
+        pattern = re.escape(secret) if len(secret) > 3 else rf"(?<!\w){re.escape(secret)}(?!\w)"
+        chosen = re.sub(pattern, "***", chosen)
+    return chosen
+
+
+# --- cells ------------------------------------------------------------------------------------------
+
+
+def _thread_row(thread: str, namespaces: Sequence[tuple[str, int, str, str]]) -> ThreadRow:
+    return ThreadRow(
+        id=thread,
+        checkpoints=sum(checkpoints for _, checkpoints, _, _ in namespaces),
+        namespaces=tuple(sorted(ns for ns, _, _, _ in namespaces)),
+        first=min(first for _, _, first, _ in namespaces),
+        last=max(last for _, _, _, last in namespaces),
+        head=next((last for ns, _, _, last in namespaces if ns == ""), None),
+    )
+
+
+def _whole_number(text: str | None) -> int | None:
+    """A step as metadata has it: a number, now and then a string or ``3.0``; anything else is no step."""
+    match = re.fullmatch(r"(-?[0-9]{1,18})(?:\.0*)?", text or "")
+    return int(match[1]) if match else None
+
+
+def _version_texts(versions: str | None) -> dict[str, str]:
+    """``channel_versions`` with each version as its text; LangGraph.js stores numbers."""
+    parsed = json.loads(versions or "null", parse_int=str, parse_float=str)
+    if not isinstance(parsed, dict):
+        return {}
+    return {channel: version for channel, version in parsed.items() if isinstance(version, str)}
+
+
+def _encodes(text: str, errors: str) -> bool:
+    try:
+        text.encode("utf-8", errors)
+    except UnicodeEncodeError:
+        return False
+    return True
