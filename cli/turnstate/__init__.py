@@ -1,2 +1,1 @@
 """Read a LangGraph checkpoint store by turns."""
-

@@ -1,0 +1,116 @@
+"""The message channel of a thread, read from a store as far as the rule for questions asks.
+
+Implements :class:`turnstate.history.questions.MessageReader`: small write rows first, whole payloads only where
+their heads do not tell, message lists one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from turnstate.history.messages import Message, MessageList, NotMessages, of_plain, read_messages
+from turnstate_backends import heads
+from turnstate_backends.interface import Store, Write
+from turnstate_backends.payload import decode
+from turnstate_backends.values import Absent, Stored, Tagged
+
+
+class Conversation:
+    """One message channel of one namespace.
+
+    Args:
+        store: An opened store.
+        thread: ``thread_id``.
+        ns: ``checkpoint_ns``.
+        channel: The channel that holds the conversation.
+        writes: Write rows by checkpoint, with payload heads.
+    """
+
+    def __init__(
+        self, store: Store, thread: str, ns: str, channel: str, writes: Mapping[str, Sequence[Write]]
+    ) -> None:
+        self.store = store
+        self.thread = thread
+        self.ns = ns
+        self.channel = channel
+        self.writes = writes
+        self._lists: dict[str, tuple[Message, ...] | None] = {}
+        self._whole: dict[tuple[str, str, int], Stored] | None = None
+
+    def state(self, checkpoint: str) -> tuple[Message, ...] | None:
+        """The list as the checkpoint holds it; None when it holds none that can be read."""
+        if checkpoint not in self._lists:
+            while len(self._lists) > 1:  # the rule looks at a row and the one before it
+                del self._lists[next(iter(self._lists))]
+            found = _read(self.value(checkpoint, self.channel))
+            self._lists[checkpoint] = None if found is None else found.messages
+        return self._lists[checkpoint]
+
+    def written(self, checkpoint: str) -> list[tuple[Write, MessageList | None]]:
+        """Writes to the channel on top of a checkpoint; None for one that cannot be read."""
+        found: list[tuple[Write, MessageList | None]] = []
+        for write in self.on(checkpoint):
+            if write.channel == self.channel:
+                try:
+                    found.append((write, _read(write.value)))
+                except heads.Cut:
+                    found.append((write, _read(self._whole_payload(write))))
+        return found
+
+    def pending_input(self, checkpoint: str) -> MessageList | None:
+        """The messages that an input row took in, from its ``__start__`` channel."""
+        value = self.input(checkpoint)
+        brought = value.get(self.channel) if isinstance(value, Mapping) else None
+        if brought is None:
+            return None
+        items = brought if isinstance(brought, list) else [brought]
+        if len(items) == 2 and all(isinstance(item, str) for item in items):
+            items = [items]  # a ("user", text) pair
+        return MessageList(tuple(of_plain(item) for item in items))
+
+    def input(self, checkpoint: str) -> Any:
+        """What an input row took in, as plain data; the fields of an object; None where nothing waits."""
+        stored = self.value(checkpoint, "__start__")
+        value = None if isinstance(stored, Absent) else decode(stored)
+        return value.value if isinstance(value, Tagged) else value
+
+    def changed(self, before: str, after: str) -> bool:
+        """Whether the channel has another version in ``after``."""
+        versions = self.store.versions(self.thread, self.ns, [before, after])
+        return versions.get(before, {}).get(self.channel) != versions.get(after, {}).get(self.channel)
+
+    def on(self, checkpoint: str) -> Sequence[Write]:
+        """All write rows on top of a checkpoint."""
+        return self.writes.get(checkpoint, ())
+
+    def value(self, checkpoint: str, channel: str) -> Stored | Absent:
+        """One channel's payload in one checkpoint."""
+        found = self.store.values(self.thread, self.ns, checkpoint, [channel])
+        return found.get(channel, Absent("empty"))
+
+    def _whole_payload(self, write: Write) -> Stored:
+        """The whole of a write. The first call reads all whose heads are too short, in one go."""
+        if self._whole is None:
+            cut = {w.checkpoint for rows in self.writes.values() for w in rows if self._is_cut(w)}
+            whole = self.store.writes(
+                self.thread, self.ns, channels=[self.channel], checkpoints=cut, head=None
+            )
+            self._whole = {(w.checkpoint, w.task, w.idx): w.value for w in whole}
+        return self._whole[write.checkpoint, write.task, write.idx]
+
+    def _is_cut(self, write: Write) -> bool:
+        if write.channel != self.channel or write.value.complete:
+            return False
+        try:
+            _read(write.value)
+        except heads.Cut:
+            return True
+        return False
+
+
+def _read(stored: Stored | Absent) -> MessageList | None:
+    try:
+        return read_messages(stored)
+    except NotMessages:
+        return None

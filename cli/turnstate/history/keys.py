@@ -1,0 +1,153 @@
+"""Keys: what a user names. A channel, or one entry of a channel that is a mapping.
+
+Pure functions over payload heads and decoded state. An entry that is itself a mapping with a ``value`` field
+is shown by that field.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from turnstate.history.steps import is_internal
+from turnstate_backends import heads
+from turnstate_backends.values import Absent, Stored
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """A channel (``entry`` None) or an entry of a mapping channel.
+
+    Attributes:
+        channel: The channel's name as stored.
+        entry: The entry's name; entries whose name is no text are named by its text form.
+    """
+
+    channel: str
+    entry: str | None = None
+
+    @property
+    def name(self) -> str:
+        """How the key is addressed where nothing else has the same name."""
+        return self.channel if self.entry is None else self.entry
+
+    @property
+    def full_name(self) -> str:
+        """``channel:entry``; the channel alone for a channel."""
+        return self.channel if self.entry is None else f"{self.channel}:{self.entry}"
+
+
+class AmbiguousKey(Exception):
+    """Several mapping channels have an entry of that name; ``names`` are the addresses that tell them apart."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(", ".join(names))
+        self.names = tuple(names)
+
+
+def entries_of(stored: Stored | Absent) -> tuple[str, ...]:
+    """Names of the entries of a mapping payload; empty for everything else.
+
+    Raises:
+        heads.Cut: Only a head of the payload was read, and the names go on behind it.
+    """
+    if isinstance(stored, Absent):
+        return ()
+    try:
+        if heads.class_name(stored) is not None:
+            return ()
+        found = heads.keys(stored)
+    except heads.Unreadable:
+        return ()
+    return tuple(str(name) for name in found or ())
+
+
+def all_keys(channels: Mapping[str, Stored | Absent], *, internal: bool) -> list[Key]:
+    """The keys of one state: each channel, a mapping by its entries, in stored order."""
+    found: list[Key] = []
+    for channel, stored in channels.items():
+        if is_internal(channel) and not internal:
+            continue
+        names = entries_of(stored)
+        found += [Key(channel, name) for name in names] or [Key(channel)]
+    return found
+
+
+def display_names(keys: Iterable[Key]) -> dict[Key, str]:
+    """The shortest unambiguous address of each key."""
+    keys = list(keys)
+    counts: dict[str, int] = {}
+    for key in keys:
+        counts[key.name] = counts.get(key.name, 0) + 1
+    channels = {key.channel for key in keys}
+    return {
+        key: key.full_name
+        if key.entry is not None and (counts[key.name] > 1 or key.name in channels)
+        else key.name
+        for key in keys
+    }
+
+
+def find(name: str, keys: Iterable[Key]) -> Key | None:
+    """The key that a user means: a channel, else an entry, else ``channel:entry``.
+
+    Args:
+        name: As typed.
+        keys: Every key that the thread is known to have had.
+
+    Raises:
+        AmbiguousKey: Two channels have an entry of that name.
+    """
+    known = set(keys)
+    channels = {key.channel for key in known}
+    if name in channels:
+        return Key(name)
+    entries = sorted(key for key in known if key.entry == name)
+    if len(entries) > 1:
+        raise AmbiguousKey([key.full_name for key in entries])
+    if entries:
+        return entries[0]
+    return next((key for key in sorted(known) if key.entry is not None and key.full_name == name), None)
+
+
+def is_glob(name: str) -> bool:
+    """Whether the name asks for several keys."""
+    return any(c in name for c in "*?[")
+
+
+def matching(pattern: str, keys: Iterable[Key]) -> list[Key]:
+    """The keys whose name or full name matches a shell-style pattern, case-sensitive."""
+    return [
+        key
+        for key in keys
+        if fnmatch.fnmatchcase(key.name, pattern) or fnmatch.fnmatchcase(key.full_name, pattern)
+    ]
+
+
+def nearest(name: str, names: Iterable[str], count: int = 3) -> list[str]:
+    """The names most like ``name``, by similarity, for a hint after a miss."""
+    import difflib
+
+    pool = sorted(set(names))
+    lowered = {n.lower(): n for n in pool}
+    close = difflib.get_close_matches(name.lower(), list(lowered), n=count, cutoff=0.5)
+    inside = [n for n in pool if name and name.lower() in n.lower()]
+    return list(dict.fromkeys([*(lowered[c] for c in close), *inside]))[:count]
+
+
+def entry_of(value: Any, entry: str) -> tuple[bool, Any]:
+    """Whether a decoded mapping has the entry, and its value."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            if str(name) == entry:
+                return True, item
+    return False, None
+
+
+def shown_value(item: Any) -> tuple[Any, bool]:
+    """What is shown of an entry: its ``value`` field where it is a mapping that has one; and whether it was."""
+    if isinstance(item, Mapping) and "value" in item:
+        return item["value"], True
+    return item, False

@@ -1,0 +1,175 @@
+"""Lines: chains of checkpoints by parent id, independent of the order in which rows arrive.
+
+Pure functions over narrow rows. Nothing here knows messages, turns or payloads.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from turnstate_backends.interface import Checkpoint
+
+
+@dataclass(frozen=True)
+class Line:
+    """The chain from a tip back to the root, oldest first.
+
+    Attributes:
+        rows: The checkpoints on the line, root first.
+        seams: Indices of rows whose link to the row before is missing: the line was stitched there
+            to the latest older island. Never holds 0.
+        front_missing: The first row had a predecessor that is not kept (its parent id leads nowhere, or is
+            empty although the row is not a first step). Also true of a first run saved by one row only;
+            ``front_dangling`` tells the sure case.
+        front_dangling: The first row names a parent that the store does not hold.
+    """
+
+    rows: tuple[Checkpoint, ...]
+    seams: frozenset[int]
+    front_missing: bool
+    front_dangling: bool
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """Checkpoint id → position on the line."""
+        return {row.id: i for i, row in enumerate(self.rows)}
+
+    def parent(self, i: int) -> Checkpoint | None:
+        """The row that row ``i`` was made from; None for the first row and at a seam."""
+        return self.rows[i - 1] if i and i not in self.seams else None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A tip that is not on the default line.
+
+    Attributes:
+        tip: The last checkpoint of the branch.
+        forked_at: The last checkpoint that it shares with the default line; None when it shares none.
+        length: Rows after ``forked_at``.
+    """
+
+    tip: str
+    forked_at: str | None
+    length: int
+
+
+@dataclass(frozen=True)
+class Forest:
+    """All checkpoints of one namespace, linked by parent ids."""
+
+    rows: Mapping[str, Checkpoint]
+
+    @cached_property
+    def children(self) -> Mapping[str, tuple[Checkpoint, ...]]:
+        """Parent id → its children, by id. Parents that are not kept have children too."""
+        found: dict[str, list[Checkpoint]] = {}
+        for row in self.rows.values():
+            if row.parent:
+                found.setdefault(row.parent, []).append(row)
+        return {parent: tuple(sorted(rows, key=lambda r: r.id)) for parent, rows in found.items()}
+
+    @cached_property
+    def head(self) -> str:
+        """The checkpoint that LangGraph would resume: the greatest id, whatever the parents say."""
+        return max(self.rows)
+
+    @cached_property
+    def tips(self) -> tuple[str, ...]:
+        """Checkpoints without a child, by id."""
+        return tuple(sorted(id for id in self.rows if id not in self.children))
+
+    @cached_property
+    def skewed(self) -> tuple[str, ...]:
+        """Checkpoints whose id sorts before their parent's: some clock stepped back."""
+        return tuple(sorted(row.id for row in self.rows.values() if row.parent and row.id < row.parent))
+
+    @cached_property
+    def _in_id_order(self) -> tuple[str, ...]:
+        return tuple(sorted(self.rows))
+
+    def chain(self, tip: str) -> list[Checkpoint]:
+        """From ``tip`` back along the parents that are kept, oldest first. A loop ends where it closes."""
+        chain: list[Checkpoint] = []
+        passed: set[str] = set()
+        at: str | None = tip
+        while at and at in self.rows and at not in passed:
+            passed.add(at)
+            chain.append(self.rows[at])
+            at = self.rows[at].parent
+        chain.reverse()
+        return chain
+
+    def line(self, tip: str) -> Line:
+        """The whole line of ``tip``; islands that pruning has cut apart are stitched in order of their ids.
+
+        A first row without a parent at step -1 is a beginning and nothing is put before it.
+        """
+        rows = self.chain(tip)
+        seams: list[int] = []  # positions counted from the tip's end
+        passed = {row.id for row in rows}
+        while not _is_beginning(rows[0]):
+            limit = rows[0].parent or rows[0].id
+            older = self._latest_before(min(limit, rows[0].id), passed)
+            if older is None:
+                break
+            island = self.chain(older)
+            passed.update(row.id for row in island)
+            seams.append(len(rows))
+            rows = island + rows
+        first = rows[0]
+        return Line(
+            rows=tuple(rows),
+            seams=frozenset(len(rows) - back for back in seams),
+            front_missing=not _is_beginning(first),
+            front_dangling=bool(first.parent),
+        )
+
+    def _latest_before(self, limit: str, passed: Collection[str]) -> str | None:
+        """The greatest id below ``limit`` on an island that the line does not touch yet."""
+        ids = self._in_id_order
+        for i in range(bisect_left(ids, limit) - 1, -1, -1):
+            if ids[i] not in passed and self.chain(ids[i])[0].id not in passed:
+                return ids[i]
+        return None
+
+    def branches(self, line: Line) -> tuple[Branch, ...]:
+        """Every tip that ``line`` does not pass, by id."""
+        found = []
+        for tip in self.tips:
+            if tip in line.index:
+                continue
+            chain = self.chain(tip)
+            shared = [row.id for row in chain if row.id in line.index]
+            found.append(Branch(tip, shared[-1] if shared else None, len(chain) - len(shared)))
+        return tuple(found)
+
+    def tip_beyond(self, checkpoint: str) -> str:
+        """The greatest tip among the descendants of ``checkpoint``; itself when it has none."""
+        reached, todo, best = {checkpoint}, [checkpoint], None
+        while todo:
+            children = self.children.get(todo.pop(), ())
+            for child in children:
+                if child.id not in reached:
+                    reached.add(child.id)
+                    todo.append(child.id)
+                    if child.id not in self.children and (best is None or child.id > best):
+                        best = child.id
+        return best or checkpoint
+
+
+def _is_beginning(row: Checkpoint) -> bool:
+    return not row.parent and row.step == -1
+
+
+def forest(rows: Iterable[Checkpoint]) -> Forest:
+    """Link rows given in any order."""
+    return Forest({row.id: row for row in rows})
+
+
+def matching(ids: Sequence[str], prefix: str) -> list[str]:
+    """The checkpoint ids that begin with ``prefix``; exactly that one when it is a whole id."""
+    return [prefix] if prefix in ids else sorted(id for id in ids if id.startswith(prefix))

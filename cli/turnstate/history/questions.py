@@ -1,0 +1,306 @@
+"""Which human messages are questions: those that reached the thread from outside the graph.
+
+The rule stands in :func:`find_questions`. What a step brought is read from its small write rows where they
+tell, else from the message lists before and after. Pure but for the reader that is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from turnstate.history.lines import Line
+from turnstate.history.messages import Message, MessageList
+from turnstate.history.steps import Step, node_of, resumed_tasks
+from turnstate_backends.interface import Write
+
+
+class MessageReader(Protocol):
+    """What the rule asks of a thread's message channel."""
+
+    def state(self, checkpoint: str) -> tuple[Message, ...] | None:
+        """The list as the checkpoint holds it; None when there is none or it cannot be read."""
+
+    def written(self, checkpoint: str) -> Sequence[tuple[Write, MessageList | None]]:
+        """Writes to the channel on top of a checkpoint; None for one that cannot be read."""
+
+    def pending_input(self, checkpoint: str) -> MessageList | None:
+        """What an input row took in and no step has spread yet."""
+
+    def changed(self, before: str, after: str) -> bool:
+        """Whether the channel has another version in ``after``."""
+
+    def on(self, checkpoint: str) -> Sequence[Write]:
+        """All write rows on top of a checkpoint, payloads not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A human message from outside.
+
+    Attributes:
+        text: What was asked; None where an input has no text.
+        row: Position on the line of the first row that holds it (of the input row itself while no step ran).
+        start: Position of the row with which its turn begins: the input row before ``row``, or ``row``.
+        waiting: No step ran yet: the question stands only in the input.
+        inherited: It was already there in a first kept row, so the turn's own rows may be gone.
+    """
+
+    text: str | None
+    row: int
+    start: int
+    waiting: bool = False
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A human message that is not a question: a node made it, or a summary."""
+
+    text: str
+    row: int
+    why: Literal["node", "summary"]
+    by: str | None = None
+
+
+@dataclass(slots=True)
+class Findings:
+    """Questions in the order in which the thread met them, and what was found besides.
+
+    Attributes:
+        named_at_front: A message with a ``name`` was counted in a row whose past is gone: perhaps a node's.
+        trimmed_at_front: Such a row shows that messages had been taken out before.
+    """
+
+    questions: list[Question] = field(default_factory=list)
+    asides: list[Aside] = field(default_factory=list)
+    named_at_front: bool = False
+    trimmed_at_front: bool = False
+
+
+def find_questions(line: Line, steps: Sequence[Step], reader: MessageReader) -> Findings:
+    """Walk a line and say at which rows a question arrived.
+
+    A human message is a question where the row took something from outside: after an input, by
+    ``update_state``, by the answer to an interrupt, or in a row that cannot be split. What a node wrote is none.
+    """
+    found = Findings()
+    known = _Known(line, reader)
+    for i, (row, step) in enumerate(zip(line.rows, steps, strict=True)):
+        if step.arrival == "first":
+            _at_first_row(i, line, known, found)
+        elif step.took_input or step.arrival in ("update", "fork"):
+            asked = _from_outside(i, line, step, known, found)
+            start = _input_row(i, line) if step.took_input else i
+            found.questions += [Question(m.text, i, start) for m in asked]
+        elif step.arrival == "run":
+            asked = known.new(_leading(_added(i, line, reader)), at_input=True)
+            found.questions += [Question(m.text, i, i) for m in asked]
+        elif step.arrival == "step":
+            _from_nodes(i, line, step, known, found)
+        if row.source == "input" and not _ran(i, steps):
+            waiting = reader.pending_input(row.id) or MessageList(())
+            asked = known.new(waiting.messages, at_input=True)
+            found.questions += [Question(m.text, i, i, waiting=True) for m in asked]
+    return found
+
+
+def _at_first_row(i: int, line: Line, known: _Known, found: Findings) -> None:
+    """Nothing before the row is kept: every untagged human message counts, and what makes that unsure is noted."""
+    messages = known.reader.state(line.rows[i].id) or ()
+    asked = known.new(messages, at_input=False)
+    if i or line.front_missing:
+        found.named_at_front |= any(m.name for m in asked)
+        spoken = [m.role for m in messages if m.role != "system"]
+        found.trimmed_at_front |= any(m.summary for m in messages) or (bool(spoken) and spoken[0] != "human")
+    found.questions += [Question(m.text, i, i, inherited=True) for m in asked]
+    found.asides += [Aside(m.text, i, "summary") for m in messages if m.role == "human" and m.summary]
+
+
+def _from_outside(i: int, line: Line, step: Step, known: _Known, found: Findings) -> Sequence[Message]:
+    """The questions that an input or an ``update_state`` brought."""
+    parent = line.rows[i - 1]
+    lists = _written_by(step.writes, known.reader.written(parent.id)) if step.writes is not None else None
+    if lists is not None and not lists:
+        return ()
+    if lists is None or any(part.replaces for part in lists):
+        brought: Sequence[Message] = _added(i, line, known.reader)
+        if step.arrival == "run":
+            brought = _leading(brought)
+    else:
+        brought = [m for part in lists for m in part.messages if not m.bare or known.assigns_ids]
+    found.asides += [Aside(m.text, i, "summary") for m in brought if m.role == "human" and m.summary]
+    return known.new(brought, at_input=step.took_input, row=i)
+
+
+def _from_nodes(i: int, line: Line, step: Step, known: _Known, found: Findings) -> None:
+    """Human messages of a step's tasks are the nodes' own, unless the task had just been given an answer."""
+    parent = line.rows[i - 1]
+    if step.writes is None:
+        known.unsure_of(i)
+        if resumed_tasks(known.reader.on(parent.id)):
+            asked = known.new(_added(i, line, known.reader), at_input=False)
+            found.questions += [Question(m.text, i, i) for m in asked]
+        return
+    made = {(w.task, w.idx) for w in step.writes}
+    written = [(w, part) for w, part in known.reader.written(parent.id) if (w.task, w.idx) in made and part]
+    if not any(m.role == "human" for _, part in written for m in part.messages):
+        return
+    answered = resumed_tasks(known.reader.on(parent.id))
+    for write, part in written:
+        humans = [m for m in part.messages if m.role == "human" and (not m.bare or known.assigns_ids)]
+        asked = known.new(humans, at_input=False, row=i)
+        if write.task in answered:
+            found.questions += [Question(m.text, i, i) for m in asked]
+            asked = []
+        for message in humans:
+            if message not in asked and write.task in answered and not message.summary:
+                continue
+            why: Literal["node", "summary"] = "summary" if message.summary else "node"
+            found.asides.append(Aside(message.text, i, why, node_of(write)))
+
+
+def _written_by(
+    made: Iterable[Write], written: Sequence[tuple[Write, MessageList | None]]
+) -> list[MessageList] | None:
+    """The lists that these tasks wrote; None when one of them cannot be read."""
+    keys = {(w.task, w.idx) for w in made}
+    lists = [part for write, part in written if (write.task, write.idx) in keys]
+    return None if any(part is None for part in lists) else [part for part in lists if part]
+
+
+def _added(i: int, line: Line, reader: MessageReader) -> Sequence[Message]:
+    """What the list gained in a row: its new tail, or all of it where it was replaced or taken apart."""
+    before = reader.state(line.rows[i - 1].id) or ()
+    after = reader.state(line.rows[i].id) or ()
+    raw = [m.raw for m in before]
+    if [m.raw for m in after[: len(before)]] == raw:
+        if len(after) > len(before) or not reader.changed(line.rows[i - 1].id, line.rows[i].id):
+            return after[len(before) :]
+        return after[-1:]  # the list was written again and is the same: its last message was asked once more
+    old = set(raw)
+    return [m for m in after if m.raw not in old] or after[-1:]
+
+
+def _leading(messages: Iterable[Message]) -> list[Message]:
+    """Of a whole run in one row: what stands before the first answer of the graph."""
+    leading = []
+    for message in messages:
+        if message.role in ("ai", "tool"):
+            break
+        leading.append(message)
+    return leading
+
+
+def _input_row(i: int, line: Line) -> int:
+    """The row that took the input which row ``i`` spreads; copies of it are passed over."""
+    start = i - 1
+    while start > 0 and line.rows[start].source == "fork":
+        start -= 1
+    return start
+
+
+def _ran(i: int, steps: Sequence[Step]) -> bool:
+    """Whether a step spread the input that row ``i`` took, or a copy of it did."""
+    if i + 1 == len(steps) or not steps[i + 1].took_input:
+        return False
+    return steps[i + 1].arrival != "fork" or _ran(i + 1, steps)
+
+
+class _Known:
+    """The human messages met so far on a line: by id, and their contents in order."""
+
+    def __init__(self, line: Line, reader: MessageReader) -> None:
+        self.line = line
+        self.reader = reader
+        self._ids: dict[str, str] = {}
+        self._contents: list[str] = []
+        self._unsure: list[int] = []  # rows at which a message got an id that its write does not tell
+        humans = [m for m in reader.state(line.rows[-1].id) or () if m.role == "human" and not m.bare]
+        self.assigns_ids = bool(humans) and all(m.id for m in humans)
+        """The channel's reducer gives every message an id, so a message without one is a new one."""
+
+    def unsure_of(self, row: int) -> None:
+        self._unsure.append(row)
+
+    def new(self, brought: Sequence[Message], *, at_input: bool, row: int | None = None) -> list[Message]:
+        """The questions among messages that came in together: those not met before.
+
+        A message with a known id is new when its content changed at an input. Messages without ids are
+        compared by content and order where a client seems to have sent its history again. An input that
+        ends in a human message asks at least that, unless the id says that it was asked before.
+        """
+        humans = [
+            m for m in brought if m.role == "human" and not m.summary and (not m.bare or self.assigns_ids)
+        ]
+        if not humans:
+            return []
+        if any(m.id and m.id not in self._ids for m in humans):
+            self._learn()
+        again = self._sent_again(brought, [m for m in humans if not m.id])
+        asked = [
+            m
+            for i, m in enumerate(humans)
+            if self._is_new(m, at_input)
+            and id(m) not in again
+            and not any(m.id and m.id == later.id for later in humans[i + 1 :])
+        ]
+        last = brought[-1]
+        if not asked and at_input and last is humans[-1] and not last.id:
+            asked = [last]
+        for m in humans:
+            if m.id:
+                self._ids[m.id] = m.content
+            elif row is not None and self.assigns_ids:
+                self.unsure_of(row)
+        self._contents += [m.content for m in asked]
+        return asked
+
+    def _is_new(self, message: Message, at_input: bool) -> bool:
+        if message.id is None or message.id not in self._ids:
+            return True
+        return at_input and self._ids[message.id] != message.content
+
+    def _learn(self) -> None:
+        """Read the ids that reducers gave to messages whose writes had none."""
+        for row in dict.fromkeys(self._unsure):
+            for m in self.reader.state(self.line.rows[row].id) or ():
+                if m.role == "human" and m.id:
+                    self._ids.setdefault(m.id, m.content)
+        self._unsure.clear()
+
+    def _sent_again(self, brought: Sequence[Message], humans: Sequence[Message]) -> set[int]:
+        """Of messages without ids, those that repeat the history (by ``id()``)."""
+        answers = any(m.role in ("ai", "tool") for m in brought[: _last_human(brought)])
+        contents = [m.content for m in humans]
+        whole = len(contents) > len(self._contents) > 0 and contents[: len(self._contents)] == self._contents
+        if not answers and (self.assigns_ids or not whole):
+            return set()
+        return {id(humans[i]) for i in _common(contents, self._contents)}
+
+
+def _last_human(messages: Sequence[Message]) -> int:
+    return max((i for i, m in enumerate(messages) if m.role == "human"), default=0)
+
+
+def _common(new: Sequence[str], old: Sequence[str]) -> list[int]:
+    """Positions in ``new`` of a longest common subsequence with ``old``, the earliest ones."""
+    start = 0
+    while start < min(len(new), len(old)) and new[start] == old[start]:
+        start += 1
+    a, b = new[start:], old[start:]
+    best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i in reversed(range(len(a))):
+        for j in reversed(range(len(b))):
+            best[i][j] = best[i + 1][j + 1] + 1 if a[i] == b[j] else max(best[i + 1][j], best[i][j + 1])
+    found, i, j = list(range(start)), 0, 0
+    while i < len(a) and j < len(b):
+        if a[i] == b[j]:
+            found.append(start + i)
+            i, j = i + 1, j + 1
+        elif best[i][j + 1] >= best[i + 1][j]:
+            j += 1
+        else:
+            i += 1
+    return found

@@ -1,0 +1,404 @@
+"""A read and its outcome: a key's value as of a turn, or which kind of absence stands there.
+
+The value, a turn that never was and a turn that is no longer kept are never confused; see :data:`Outcome`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from turnstate.history import keys as key_names
+from turnstate.history.ids import id_time
+from turnstate.history.keys import Key
+from turnstate.history.steps import is_internal
+from turnstate.history.thread import ThreadHistory
+from turnstate.history.turns import Turn
+from turnstate.history.versions import Version, held_before, turns_of, versions_by_key
+from turnstate_backends.payload import decode
+from turnstate_backends.values import Absent, Stored
+
+Outcome = Literal[
+    "value",
+    "no_such_thread",
+    "no_such_turn",
+    "no_such_key",
+    "not_yet_written",
+    "removed",
+    "turn_no_longer_retained",
+    "value_missing",
+    "encrypted",
+    "undecodable",
+    "delta_unresolved",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where on a line to read.
+
+    Attributes:
+        row: Position of the row.
+        turn: The turn whose end (or beginning) the row shows; None where the row was named by id or time
+            and lies before the first turn.
+        at_start: The turn's beginning was asked for.
+    """
+
+    row: int
+    turn: int | None
+    at_start: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """Why there is no place to read at: ``no_such_turn`` or ``turn_no_longer_retained``, in words."""
+
+    outcome: Outcome
+    message: str
+    turn: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The write that a value comes from."""
+
+    turns: tuple[int, ...]
+    checkpoint: str
+    node: str | None
+    time: datetime | None
+    inferred: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The answer to a read.
+
+    Attributes:
+        outcome: See :data:`Outcome`.
+        message: The outcome in words, for everything but a plain value.
+        key: The key's address; the name as typed when no key was found.
+        channel: Its channel, when a key was found.
+        turn: The turn that was read.
+        at_start: The turn's beginning was read.
+        value: The plain value, for ``value``.
+        entry: The whole entry where ``value`` is only its ``value`` field.
+        has_entry: Whether there is such an entry.
+        checkpoint: The checkpoint that was read.
+        borrowed: The checkpoint is the next turn's input row, as the turn's own rows are gone.
+        written: The latest write up to the place.
+        turns_written: All turns of the line that wrote the key.
+        earlier_unknown: Turns that are no longer kept may have written it too.
+        total: Turns of the thread.
+        retained: The turns whose end can be read.
+        stored: What is stored where the value cannot be read: type, bytes, hash.
+        nearest: Names like the one that was not found.
+    """
+
+    outcome: Outcome
+    key: str
+    message: str = ""
+    channel: str | None = None
+    turn: int | None = None
+    at_start: bool = False
+    value: Any = None
+    entry: Any = None
+    has_entry: bool = False
+    checkpoint: str | None = None
+    borrowed: bool = False
+    written: Written | None = None
+    turns_written: tuple[int, ...] = ()
+    earlier_unknown: bool = False
+    total: int | None = None
+    retained: tuple[int, ...] = ()
+    stored: Mapping[str, Any] = field(default_factory=dict)
+    nearest: tuple[str, ...] = ()
+
+
+# Where to read.
+
+
+def turn_place(history: ThreadHistory, number: int, *, at_start: bool = False) -> Place | Miss:
+    """The row with the state as turn ``number`` ended, or as it began.
+
+    Args:
+        history: The thread.
+        number: From 0; -1 is the last turn, -2 the one before.
+        at_start: What the turn began with: the end of the one before.
+    """
+    turns = history.turns
+    wanted = turns.total + 1 + number if number < 0 else number
+    if not 0 <= wanted <= turns.total or (at_start and wanted == 0):
+        had = f"the thread has had {_count(turns.total, 'turn')}"
+        return Miss("no_such_turn", f"{had} (at least)" if turns.total_is == "at_least" else had, number)
+    row = _start_row(history, turns.turns[wanted]) if at_start else turns.turns[wanted].end
+    if row is None:
+        return Miss("turn_no_longer_retained", _retained_words(history, turns.turns[wanted]), wanted)
+    return Place(row, wanted, at_start)
+
+
+def _start_row(history: ThreadHistory, turn: Turn) -> int | None:
+    """The turn's own input row, which holds the state it found; else the row where the turn before it ended."""
+    if turn.first is not None and history.line.rows[turn.first].source == "input" and not turn.inherited:
+        return turn.first
+    first_of_its_input = min(turn.asked_with, default=turn.number)
+    return history.turns.turns[first_of_its_input - 1].end
+
+
+def _retained_words(history: ThreadHistory, turn: Turn) -> str:
+    can = ", ".join(map(str, history.turns.retained)) or "none"
+    words = f"turn {turn.number} was pruned; turns that can be read: {can}"
+    if turn.last is not None:
+        words += f"; the last row kept of it is {history.line.rows[turn.last].id}"
+    if orphans := sorted(set(history.writes) - set(history.forest.rows)):
+        words += (
+            f"; {_count(len(orphans), 'deleted checkpoint')} left write rows behind, which may still tell"
+        )
+    return words
+
+
+def checkpoint_place(history: ThreadHistory, checkpoint: str) -> Place:
+    """A row of the line by its whole id."""
+    row = history.line.index[checkpoint]
+    return Place(row, max(history.turns.at_row(row)))
+
+
+def time_place(history: ThreadHistory, moment: datetime) -> Place | Miss:
+    """The row that was the line's last at a moment."""
+    times = row_times(history)
+    rows = [i for i, time in enumerate(times) if time is not None and time <= moment]
+    if rows:
+        return Place(rows[-1], max(history.turns.at_row(rows[-1])))
+    first = next((time for time in times if time is not None), None)
+    if first is None:
+        return Miss("no_such_turn", "no checkpoint of this thread carries a time")
+    if history.line.front_missing:
+        return Miss("turn_no_longer_retained", f"the first row kept is of {first.isoformat()}")
+    return Miss("no_such_turn", f"the thread began at {first.isoformat()}")
+
+
+def row_times(history: ThreadHistory) -> list[datetime | None]:
+    """When each row of the line was made: by its id, else by the ``ts`` stored in it."""
+    times = [id_time(row.id) for row in history.line.rows]
+    untimed = [row.id for row, time in zip(history.line.rows, times, strict=True) if time is None]
+    if untimed:
+        stored = history.store.times(history.thread, history.ns, untimed)
+        times = [
+            time or parse_time(stored.get(row.id, ""))
+            for row, time in zip(history.line.rows, times, strict=True)
+        ]
+    return times
+
+
+def parse_time(text: str) -> datetime | None:
+    """An ISO 8601 moment; UTC where it names no zone. None when it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+# What stands there.
+
+
+def read(
+    history: ThreadHistory, name: str, place: Place | Miss, *, internal: bool = False, reveal: bool = False
+) -> Reading:
+    """One key's value at a place.
+
+    Args:
+        history: The thread.
+        name: The key as the user typed it.
+        place: Where to read.
+        internal: LangGraph's own channels may be named.
+        reveal: Show secrets.
+
+    Raises:
+        keys.AmbiguousKey: Two channels have an entry of that name.
+    """
+    if isinstance(place, Miss):
+        return _missed(history, name, place)
+    return _read_at(history, name, place, _state(history, place, name), internal=internal, reveal=reveal)
+
+
+def read_all(
+    history: ThreadHistory, pattern: str, place: Place | Miss, *, internal: bool = False, reveal: bool = False
+) -> list[Reading]:
+    """Every key that matches a glob and has a value at a place, in stored order."""
+    if isinstance(place, Miss):
+        return [_missed(history, pattern, place)]
+    state = _state(history, place, None)
+    names = key_names.display_names(key_names.all_keys(state, internal=internal))
+    wanted = key_names.matching(pattern, names)
+    return [_read_at(history, names[key], place, state, internal=internal, reveal=reveal) for key in wanted]
+
+
+def _missed(history: ThreadHistory, name: str, miss: Miss) -> Reading:
+    return Reading(
+        miss.outcome,
+        name,
+        miss.message,
+        turn=miss.turn,
+        total=history.turns.total,
+        retained=history.turns.retained,
+    )
+
+
+def _state(history: ThreadHistory, place: Place, name: str | None) -> Mapping[str, Stored | Absent]:
+    """The payloads of a row; of one channel only where ``name`` is that of a channel."""
+    checkpoint = history.line.rows[place.row].id
+    if name is not None and not key_names.is_glob(name):
+        found = history.store.values(history.thread, history.ns, checkpoint, [name])
+        if isinstance(found.get(name), Stored):
+            return found
+    return history.store.values(history.thread, history.ns, checkpoint)
+
+
+def _read_at(
+    history: ThreadHistory,
+    name: str,
+    place: Place,
+    state: Mapping[str, Stored | Absent],
+    *,
+    internal: bool,
+    reveal: bool,
+) -> Reading:
+    turns = history.turns
+    base = Reading(
+        "value",
+        name,
+        turn=place.turn,
+        at_start=place.at_start,
+        checkpoint=history.line.rows[place.row].id,
+        borrowed=place.turn is not None and not place.at_start and _is_borrowed(history, place),
+        total=turns.total,
+        retained=turns.retained,
+    )
+    here = key_names.all_keys(state, internal=True)
+    key = key_names.find(name, here)
+    if key is None or isinstance(state.get(key.channel), Absent):
+        return _not_here(history, name, place, base, state, internal=internal)
+    versions = versions_by_key(history, [key.channel]).get(key, [])
+    base = _with_versions(history, base, key, place, versions)
+    value = decode(state[key.channel], reveal=reveal)  # type: ignore[arg-type]
+    if isinstance(value, Absent):
+        return _replace(base, outcome=value.kind, stored=value.stored, message=_stored_words(value))
+    if key.entry is None:
+        return _replace(base, value=value)
+    _, item = key_names.entry_of(value, key.entry)
+    if isinstance(item, Absent):
+        return _replace(base, outcome=item.kind, stored=item.stored, message=_stored_words(item))
+    shown, has_entry = key_names.shown_value(item)
+    return _replace(base, value=shown, entry=item if has_entry else None, has_entry=has_entry)
+
+
+def _is_borrowed(history: ThreadHistory, place: Place) -> bool:
+    turn = history.turns.turns[place.turn or 0]
+    return turn.number > 0 and turn.end == place.row and turn.borrowed
+
+
+def _not_here(
+    history: ThreadHistory,
+    name: str,
+    place: Place,
+    base: Reading,
+    state: Mapping[str, Stored | Absent],
+    *,
+    internal: bool,
+) -> Reading:
+    """The key has no value in the row: it may be unreadable, not written yet, removed, or never have been."""
+    index = versions_by_key(history)
+    tip = history.store.values(history.thread, history.ns, history.line.rows[-1].id)
+    known = {*index, *key_names.all_keys(tip, internal=True), *key_names.all_keys(state, internal=True)}
+    known |= {Key(channel) for channel in {*state, *tip} if channel != "*"}
+    if "*" in state and isinstance(damage := state["*"], Absent):
+        return _replace(base, outcome=damage.kind, stored=damage.stored, message=_stored_words(damage))
+    key = key_names.find(name, known)
+    if key is None or (is_internal(key.channel) and not internal and Key(key.channel) not in index):
+        shown = [k for k in known if internal or not is_internal(k.channel)]
+        nearest = tuple(key_names.nearest(name, key_names.display_names(shown).values()))
+        hint = f"; nearest: {', '.join(nearest)}" if nearest else ""
+        return _replace(
+            base, outcome="no_such_key", message=f"the thread has no key {name!r}{hint}", nearest=nearest
+        )
+    versions = index.get(key, [])
+    base = _with_versions(history, base, key, place, versions)
+    absent = state.get(key.channel)
+    if isinstance(absent, Absent) and absent.kind != "empty":
+        return _replace(base, outcome=absent.kind, stored=absent.stored, message=_stored_words(absent))
+    if key.channel in history.line.rows[place.row].delta_channels:
+        stored = {"type": "delta"}
+        return _replace(
+            base,
+            outcome="delta_unresolved",
+            stored=stored,
+            message=f"{key.channel} is kept as deltas since a snapshot, which this release cannot rebuild",
+        )
+    earlier = [v for v in versions if v.row <= place.row]
+    if earlier:
+        return _replace(
+            base,
+            outcome="removed",
+            message=f"written before, and no longer there as of {_place_words(place)}",
+        )
+    first = turns_of(history, versions[:1])
+    when = f"; first written in turn {first[0]}" if first else ""
+    return _replace(
+        base, outcome="not_yet_written", message=f"nothing up to {_place_words(place)} had written it{when}"
+    )
+
+
+def _with_versions(
+    history: ThreadHistory, base: Reading, key: Key, place: Place, versions: Sequence[Version]
+) -> Reading:
+    latest = next((v for v in reversed(versions) if v.row <= place.row), None)
+    written = None
+    if latest is not None:
+        row = history.line.rows[latest.row]
+        written = Written(
+            history.turns.at_row(latest.row),
+            row.id,
+            latest.node,
+            row_time(history, latest.row),
+            latest.inferred,
+        )
+    return _replace(
+        base,
+        channel=key.channel,
+        written=written,
+        turns_written=turns_of(history, versions),
+        earlier_unknown=held_before(history),
+    )
+
+
+def row_time(history: ThreadHistory, row: int) -> datetime | None:
+    """When one row was made."""
+    checkpoint = history.line.rows[row].id
+    return id_time(checkpoint) or parse_time(
+        history.store.times(history.thread, history.ns, [checkpoint]).get(checkpoint, "")
+    )
+
+
+def _stored_words(absent: Absent) -> str:
+    stored = absent.stored
+    parts = [str(stored[k]) for k in ("reason",) if stored.get(k)]
+    parts += [f"{k} {stored[k]}" for k in ("type", "bytes", "version", "sha256") if stored.get(k) is not None]
+    return ", ".join(parts)
+
+
+def _place_words(place: Place) -> str:
+    if place.turn is None:
+        return "this checkpoint"
+    return f"the {'start' if place.at_start else 'end'} of turn {place.turn}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _replace(reading: Reading, **changes: Any) -> Reading:
+    from dataclasses import replace
+
+    return replace(reading, **changes)

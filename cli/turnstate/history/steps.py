@@ -1,0 +1,131 @@
+"""Which write rows made which checkpoint: a step leads from one row of a line to the next.
+
+A task's writes hang on the checkpoint that it ran on, the parent, not on the row that holds their result.
+Pure functions over narrow rows and write rows; nothing here decodes a payload or knows a turn.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from turnstate.history.lines import Line
+from turnstate_backends.interface import Checkpoint, Write
+
+ERROR, INTERRUPT, RESUME, NO_WRITES = "__error__", "__interrupt__", "__resume__", "__no_writes__"
+_NULL_TASK = "00000000-0000-0000-0000-000000000000"
+_INTERNAL = ("__", "branch:", "start:", "join:")
+
+Arrival = Literal["first", "input", "update", "fork", "step", "run"]
+"""How a row came to be: nothing before it is kept; it took an input; ``update_state``; a copy; one super-step; or
+more than can be split (a whole run in one row, or a row that does not say how it was made)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The way from one row of a line to the next.
+
+    Attributes:
+        arrival: See :data:`Arrival`.
+        took_input: The parent had just taken an input, which this step spread to the channels.
+        writes: The task writes that made the row. None where the store cannot tell: no rows are left, or
+            the parent has several results and the rows may belong to another of them.
+    """
+
+    arrival: Arrival
+    took_input: bool
+    writes: tuple[Write, ...] | None
+
+
+def is_internal(channel: str) -> bool:
+    """Whether the channel is LangGraph's own bookkeeping and not part of an application's state."""
+    return channel.startswith(_INTERNAL)
+
+
+def node_of(write: Write) -> str | None:
+    """The node that the task path names; None where the store records no path.
+
+    Format: ``langgraph.pregel._algo.task_path_str``: ``~__pregel_pull, NODE`` or
+    ``~__pregel_push, INDEX…``; for a push task the node is not in the path.
+    """
+    kind, _, rest = write.path.removeprefix("~").partition(", ")
+    if kind == "__pregel_pull" and rest:
+        return rest
+    return "update_state" if kind == INTERRUPT else None
+
+
+def is_update_task(write: Write) -> bool:
+    """Whether ``update_state`` wrote the row: its path says so, or its task id is the one that it derives.
+
+    Source: ``langgraph.pregel.main.Pregel.update_state``: ``uuid5(UUID(checkpoint["id"]), INTERRUPT)``.
+    """
+    if write.path:
+        return write.path.startswith(f"~{INTERRUPT}")
+    try:
+        return write.task == str(uuid.uuid5(uuid.UUID(write.checkpoint), INTERRUPT))
+    except ValueError:
+        return False
+
+
+def by_checkpoint(writes: Iterable[Write]) -> Mapping[str, tuple[Write, ...]]:
+    """Write rows grouped by the checkpoint they hang on, in the order in which LangGraph applies them."""
+    groups: dict[str, list[Write]] = {}
+    for write in writes:
+        groups.setdefault(write.checkpoint, []).append(write)
+    return {id: tuple(sorted(rows, key=lambda w: (w.path, w.task, w.idx))) for id, rows in groups.items()}
+
+
+def steps_of(
+    line: Line, children: Mapping[str, Sequence[Checkpoint]], writes: Mapping[str, Sequence[Write]]
+) -> tuple[Step, ...]:
+    """One step per row of the line; the first and every row at a seam arrive as ``first``."""
+    steps: list[Step] = []
+    carries_input = False  # a copy of an input row takes the input again
+    for i, row in enumerate(line.rows):
+        parent = line.parent(i)
+        if parent is None:
+            steps.append(Step("first", False, None))
+            carries_input = row.source == "input"
+            continue
+        arrival = _arrival(parent, row)
+        made_by = _made_by(arrival, parent, children, writes.get(parent.id, ()))
+        steps.append(Step(arrival, carries_input and arrival not in ("input", "update"), made_by))
+        carries_input = arrival == "input" or (arrival == "fork" and carries_input)
+    return tuple(steps)
+
+
+def _made_by(
+    arrival: Arrival,
+    parent: Checkpoint,
+    children: Mapping[str, Sequence[Checkpoint]],
+    on_parent: Sequence[Write],
+) -> tuple[Write, ...] | None:
+    if arrival == "input":  # the input waits in ``__start__``; what tasks left on the parent was dropped
+        return ()
+    if arrival == "update":
+        return tuple(w for w in on_parent if is_update_task(w)) or None
+    rivals = [c for c in children.get(parent.id, ()) if c.source not in ("update", "fork", "input")]
+    if arrival != "step" or len(rivals) > 1:
+        return None
+    return tuple(w for w in on_parent if not is_update_task(w)) or None
+
+
+def _arrival(parent: Checkpoint, row: Checkpoint) -> Arrival:
+    match row.source:
+        case "input" | "update" | "fork":
+            return row.source
+        case "loop" if row.step is not None and parent.step is not None and row.step == parent.step + 1:
+            return "step"
+        case _:
+            return "run"
+
+
+def resumed_tasks(on_checkpoint: Iterable[Write]) -> Collection[str]:
+    """The tasks of a checkpoint that were interrupted and then resumed."""
+    rows = list(on_checkpoint)
+    resumed = {w.task for w in rows if w.channel == RESUME}
+    if resumed == {_NULL_TASK}:  # older releases record the answer, but not for which task
+        return {w.task for w in rows if w.channel == INTERRUPT}
+    return resumed - {_NULL_TASK}

@@ -1,0 +1,113 @@
+"""One thread, opened: the narrow rows of a namespace, its line and its turns.
+
+This is where the pure functions of this package meet a store. Each thing is read once, when it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from turnstate.history.conversation import Conversation
+from turnstate.history.lines import Forest, Line, forest
+from turnstate.history.questions import Findings, Question, find_questions
+from turnstate.history.steps import Step, by_checkpoint, is_internal, steps_of
+from turnstate.history.turns import Turns, TurnsBy, input_rows, turns_by_inputs, turns_by_questions
+from turnstate_backends.interface import Store, Write
+from turnstate_backends.payload import decode
+
+_HEAD = 1024  # bytes of each write: the class of a message, or the names in a small mapping
+_SHORT_TEXT = 200  # characters of an input's text field that can still stand for its question
+
+
+class ThreadHistory:
+    """A namespace of a thread along one line.
+
+    Args:
+        store: An opened store; its snapshot must outlive this object.
+        thread: ``thread_id``.
+        ns: ``checkpoint_ns``.
+        messages: Name of the channel that holds the conversation.
+        turns_by: What to count; None counts questions where there are any, else inputs.
+        tip: The line's last checkpoint; the head when None.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        thread: str,
+        ns: str = "",
+        *,
+        messages: str = "messages",
+        turns_by: TurnsBy | None = None,
+        tip: str | None = None,
+    ) -> None:
+        self.store = store
+        self.thread = thread
+        self.ns = ns
+        self.messages = messages
+        self._turns_by = turns_by
+        self._tip = tip
+
+    @cached_property
+    def forest(self) -> Forest:
+        """All checkpoints of the namespace; without rows when the thread has none there."""
+        return forest(self.store.checkpoints(self.thread, self.ns))
+
+    @cached_property
+    def line(self) -> Line:
+        """The chain that ends in the tip; the namespace must have rows."""
+        return self.forest.line(self._tip or self.forest.head)
+
+    @cached_property
+    def writes(self) -> Mapping[str, tuple[Write, ...]]:
+        """Write rows by the checkpoint they hang on, with payload heads; those of deleted checkpoints too."""
+        return by_checkpoint(self.store.writes(self.thread, self.ns, head=_HEAD))
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """How each row of the line came to be."""
+        return steps_of(self.line, self.forest.children, self.writes)
+
+    @cached_property
+    def conversation(self) -> Conversation:
+        return Conversation(self.store, self.thread, self.ns, self.messages, self.writes)
+
+    @cached_property
+    def findings(self) -> Findings:
+        """Questions, and human messages that are none."""
+        return find_questions(self.line, self.steps, self.conversation)
+
+    @cached_property
+    def turns(self) -> Turns:
+        """The turns of the line, by questions, or by inputs where no question ever arrives as a message."""
+        by = self._turns_by or ("questions" if self.findings.questions else "inputs")
+        if by == "questions":
+            return turns_by_questions(self.line, self.steps, self.findings, self.writes)
+        inputs = [
+            Question(
+                self._input_text(i), i, i, waiting=source == "input", inherited=first and source != "input"
+            )
+            for i in input_rows(self.line, self.steps, self.writes)
+            for source, first in [(self.line.rows[i].source, self.steps[i].arrival == "first")]
+        ]
+        return turns_by_inputs(self.line, self.steps, inputs, self.writes)
+
+    def _input_text(self, i: int) -> str | None:
+        """An input's own short text fields: from what ``__start__`` wrote, else from what still waits there."""
+        row = self.line.rows[i]
+        if row.source != "input":
+            return None
+        fields: dict[str, Any] = {
+            w.channel: decode(w.value)
+            for w in self.writes.get(row.id, ())
+            if not is_internal(w.channel) and w.value.complete
+        }
+        if not fields:
+            value = self.conversation.input(row.id)
+            fields = dict(value) if isinstance(value, Mapping) else {"input": value}
+        texts = {str(k): v for k, v in fields.items() if isinstance(v, str) and 0 < len(v) <= _SHORT_TEXT}
+        if len(texts) == 1:
+            return next(iter(texts.values()))
+        return "; ".join(f"{name}: {text}" for name, text in texts.items()) or None

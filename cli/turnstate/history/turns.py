@@ -1,0 +1,218 @@
+"""Turns: a question and everything up to the next one, as spans of rows on a line.
+
+Pure functions. What a question is stands in ``questions``; here they are numbered, given their rows, and
+told apart by whether the state with which they ended is still kept.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Literal
+
+from turnstate.history.lines import Line
+from turnstate.history.questions import Findings, Question
+from turnstate.history.steps import ERROR, INTERRUPT, NO_WRITES, RESUME, Step, is_update_task
+from turnstate_backends.interface import Write
+
+Status = Literal["complete", "interrupted", "error", "unfinished", "never_ran"]
+TurnsBy = Literal["questions", "inputs"]
+TotalIs = Literal["exact", "at_least", "estimate"]
+
+_TRIGGERS = ("branch:to:", "__pregel_tasks", "start:", "join:")
+_SPECIAL = (ERROR, INTERRUPT, RESUME, NO_WRITES, "__scheduled__", "__error_source_node__")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a line.
+
+    Attributes:
+        number: From 1; 0 is the state before the first question.
+        question: What was asked; None where no text is known (some inputs carry none).
+        first: Position of the turn's first row; None where it has no row of its own any more.
+        last: Position of its last row.
+        end: Position of the row that holds the state as the turn ended; None when that is no longer kept.
+        status: How it ended; None when its rows are gone.
+        asked_with: All numbers of the questions that came in one input, where several did.
+        edited: ``update_state`` was used within the turn.
+        inherited: Its question was already there in a first kept row: its beginning is gone.
+    """
+
+    number: int
+    question: str | None
+    first: int | None
+    last: int | None
+    end: int | None
+    status: Status | None
+    asked_with: tuple[int, ...] = ()
+    edited: bool = False
+    inherited: bool = False
+
+    @property
+    def retained(self) -> bool:
+        """Whether the state with which the turn ended can be read."""
+        return self.end is not None
+
+    @property
+    def borrowed(self) -> bool:
+        """Whether that state is read from the row that took the next input, the turn's own last row being gone."""
+        return self.end is not None and self.end != self.last
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The turns of one line.
+
+    Attributes:
+        turns: All of them, those no longer retained included, in order; ``turns[0]`` is turn 0.
+        by: What was counted.
+        total_is: ``exact``; ``at_least`` where rows and messages are both gone, so some may not be seen;
+            ``estimate`` where a message that may be a node's own had to be counted.
+    """
+
+    turns: tuple[Turn, ...]
+    by: TurnsBy
+    total_is: TotalIs
+
+    @property
+    def total(self) -> int:
+        return len(self.turns) - 1
+
+    @property
+    def retained(self) -> tuple[int, ...]:
+        """Numbers of the turns from 1 whose end can be read."""
+        return tuple(t.number for t in self.turns[1:] if t.retained)
+
+    def at_row(self, row: int) -> tuple[int, ...]:
+        """Numbers of the turns that a row belongs to: several where several questions came in one input."""
+        i = bisect_right(self._firsts, row) - 1
+        return self._numbers[i] if i >= 0 else (0,)
+
+    @cached_property
+    def _spans(self) -> dict[int, tuple[int, ...]]:
+        spans: dict[int, tuple[int, ...]] = {}
+        for turn in self.turns:
+            if turn.first is not None:
+                spans[turn.first] = (*spans.get(turn.first, ()), turn.number)
+        return spans
+
+    @cached_property
+    def _firsts(self) -> list[int]:
+        return list(self._spans)
+
+    @cached_property
+    def _numbers(self) -> list[tuple[int, ...]]:
+        return list(self._spans.values())
+
+
+def turns_by_questions(
+    line: Line, steps: Sequence[Step], found: Findings, writes: Mapping[str, Sequence[Write]]
+) -> Turns:
+    """Number the questions and give each its span: from the row that took it to the row before the next one."""
+    pruned = line.front_missing or bool(line.seams)
+    total_is: TotalIs = "exact"
+    if pruned and found.named_at_front:
+        total_is = "estimate"
+    elif pruned and found.trimmed_at_front:
+        total_is = "at_least"
+    return Turns(_number(line, steps, found.questions, writes), "questions", total_is)
+
+
+def turns_by_inputs(
+    line: Line, steps: Sequence[Step], inputs: Sequence[Question], writes: Mapping[str, Sequence[Write]]
+) -> Turns:
+    """One turn per input, for threads whose question does not travel as a message."""
+    pruned = line.front_dangling or bool(line.seams)
+    return Turns(_number(line, steps, inputs, writes), "inputs", "at_least" if pruned else "exact")
+
+
+def input_rows(line: Line, steps: Sequence[Step], writes: Mapping[str, Sequence[Write]]) -> list[int]:
+    """Rows that begin a turn where inputs are counted: each input, and each run saved in one row."""
+    starts = []
+    for i, (row, step) in enumerate(zip(line.rows, steps, strict=True)):
+        whole_run = step.arrival in ("first", "run") and not step.took_input and row.source != "fork"
+        resumed = i > 0 and any(w.channel == RESUME for w in writes.get(line.rows[i - 1].id, ()))
+        if row.source == "input" or (whole_run and not resumed):
+            starts.append(i)
+    return starts
+
+
+def _number(
+    line: Line, steps: Sequence[Step], questions: Sequence[Question], writes: Mapping[str, Sequence[Write]]
+) -> tuple[Turn, ...]:
+    groups = [(start, list(group)) for start, group in groupby(enumerate(questions, 1), lambda q: q[1].start)]
+    stops = [start for start, _ in groups[1:]] + [len(line.rows)]
+    turns = [_turn_zero(line, groups[0][0] if groups else len(line.rows))]
+    for (start, group), stop in zip(groups, stops, strict=True):
+        inherited = [(n, q) for n, q in group if q.inherited]
+        own = [(n, q) for n, q in group if not q.inherited] or inherited[-1:]
+        for number, question in inherited:
+            if (number, question) not in own:
+                # Its rows are gone. A first kept row that took the next input still holds the state it found.
+                last = number == inherited[-1][0] and line.rows[start].source == "input"
+                turns.append(
+                    Turn(number, question.text, None, None, start if last else None, None, inherited=True)
+                )
+        end = _end(line, stop, any(q.inherited and q.start == stop for q in questions), writes)
+        for number, question in own:
+            turns.append(
+                Turn(
+                    number=number,
+                    question=question.text,
+                    first=start,
+                    last=stop - 1,
+                    end=end,
+                    status=_status(stop - 1, line, steps, question, writes) if end == stop - 1 else None,
+                    asked_with=tuple(n for n, _ in own) if len(own) > 1 else (),
+                    edited=any(step.arrival == "update" for step in steps[start + 1 : stop]),
+                    inherited=question.inherited,
+                )
+            )
+    return tuple(turns)
+
+
+def _turn_zero(line: Line, stop: int) -> Turn:
+    """The state before the first question; it needs the thread's true beginning."""
+    if line.front_missing:
+        return Turn(0, None, None, None, None, None)
+    if stop == 0:  # the first input row holds the state that it found
+        return Turn(0, None, None, None, 0 if line.rows[0].source == "input" else None, None)
+    return Turn(0, None, 0, stop - 1, stop - 1, None)
+
+
+def _end(line: Line, stop: int, others_between: bool, writes: Mapping[str, Sequence[Write]]) -> int | None:
+    """The row with the state as a turn ended whose rows stop before ``stop``."""
+    if stop not in line.seams:
+        return stop - 1
+    if line.rows[stop].source == "input" and not others_between:
+        return stop  # an input row holds the state that it found
+    # Rows are missing after the last kept one. If no task wrote on it, in a thread that records what
+    # tasks write, nothing followed it in its run.
+    finished = bool(writes) and not _task_writes(writes.get(line.rows[stop - 1].id, ()))
+    return stop - 1 if finished else None
+
+
+def _task_writes(on_row: Sequence[Write]) -> list[Write]:
+    return [w for w in on_row if w.channel not in _SPECIAL and not is_update_task(w)]
+
+
+def _status(
+    last: int, line: Line, steps: Sequence[Step], question: Question, writes: Mapping[str, Sequence[Write]]
+) -> Status:
+    """How a turn ended, by what its tasks left on its last row and what the step before it had set off."""
+    if question.waiting and last == question.start:
+        return "never_ran"
+    on_last = writes.get(line.rows[last].id, ())
+    channels = {w.channel for w in on_last}
+    if ERROR in channels:
+        return "error"
+    if INTERRUPT in channels:
+        return "interrupted"
+    if _task_writes(on_last) or line.rows[last].source == "input":
+        return "unfinished"
+    triggered = any(w.channel.startswith(_TRIGGERS) for w in steps[last].writes or ())
+    return "unfinished" if triggered else "complete"
