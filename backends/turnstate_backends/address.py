@@ -102,7 +102,7 @@ def parse(text: str) -> SqliteAddress | PostgresAddress:
     if scheme := _SCHEME.match(text):
         return _url(scheme[1], text[scheme.end() :].rstrip(), text.strip())
     if text.lower().startswith("file:"):
-        return _file_uri(text)
+        return _file_uri(text, text)
     if text.lower().startswith(("sqlite:", "sqlite+")):
         raise _bad_sqlite(text)
     keyword = _FIRST_KEYWORD.match(text)
@@ -148,7 +148,7 @@ def _url(scheme: str, rest: str, text: str) -> SqliteAddress | PostgresAddress:
     if _SQLITE_SCHEME.fullmatch(scheme):
         return _sqlite_url(rest, text)
     if scheme.lower() == "file":
-        return _file_uri(text)
+        return _file_uri(text, text)
     raise StoreError(f"a store of the kind {scheme}:// cannot be opened", "the scheme is not known", _FORMS)
 
 
@@ -172,11 +172,11 @@ def _sqlite_url(rest: str, text: str) -> SqliteAddress:
         raise _bad_sqlite(text)
     path = path[1:]
     if path.startswith("file:") and dict(parse_qsl(query)).get("uri") == "true":
-        return _file_uri(path)
+        return _file_uri(path, text)
     return _sqlite(path, text)
 
 
-def _file_uri(text: str) -> SqliteAddress:
+def _file_uri(text: str, display: str) -> SqliteAddress:
     """SQLite's URI filenames, https://www.sqlite.org/uri.html. Options are set aside."""
     path = re.split("[?#]", text.strip()[len("file:") :], maxsplit=1)[0]
     if path.startswith("//"):
@@ -191,7 +191,7 @@ def _file_uri(text: str) -> SqliteAddress:
     path = unquote(path)
     if not path or "\0" in path:
         raise StoreError("the file: address names no file", "its path is empty", _FORMS)
-    return _sqlite(path, text)
+    return _sqlite(path, display)
 
 
 def _bad_sqlite(text: str) -> StoreError:
