@@ -18,8 +18,7 @@ import psycopg
 from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg.rows import dict_row
 
-from record import HERE as FIXTURES
-from record import Truth, load_truth
+from record import FIXTURES, Truth, load_truth
 from scenarios import SCENARIOS
 from scenarios.kit import Recorder, Tables
 
@@ -202,6 +201,41 @@ def delete_rows(
                     f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?",
                     [(thread, ns, each) for each in ids],
                 )
+
+
+def rename_checkpoints(path: Path, thread: str, ids: Mapping[str, str]) -> None:
+    """Give checkpoints of a SQLite store other ids, as parents and under their writes too. Changes ``path``.
+
+    What a payload says of its own id stays, so the store is then one that a third party wrote or a stepped-back
+    clock left: only the columns are to be trusted.
+    """
+    columns = (
+        ("checkpoints", "checkpoint_id"),
+        ("checkpoints", "parent_checkpoint_id"),
+        ("writes", "checkpoint_id"),
+    )
+    with _changing(path) as connection:
+        for table, column in columns:
+            connection.executemany(
+                f"UPDATE {table} SET {column} = ? WHERE thread_id = ? AND {column} = ?",
+                [(new, thread, old) for old, new in ids.items()],
+            )
+
+
+def delete_blobs(dsn: str, thread: str, channel: str, *, checkpoint: str) -> int:
+    """Delete one channel's value of one checkpoint from PostgreSQL, as a clean-up of old blobs does.
+
+    Returns:
+        How many blobs went: 0 where the value stands inline in the checkpoint.
+    """
+    query = """
+        DELETE FROM checkpoint_blobs AS b USING checkpoints AS c
+        WHERE c.thread_id = %s AND c.checkpoint_ns = '' AND c.checkpoint_id = %s
+          AND b.thread_id = c.thread_id AND b.checkpoint_ns = c.checkpoint_ns AND b.channel = %s
+          AND b.version = c.checkpoint -> 'channel_versions' ->> b.channel
+    """
+    with _postgres(dsn) as connection:
+        return connection.execute(query, (thread, checkpoint, channel)).rowcount
 
 
 @contextmanager
