@@ -1,0 +1,425 @@
+"""Checkpoint stores in SQLite: which columns a file has, and the queries that read them.
+
+Knows LangGraph's two tables in every layout since the one before 1.0, and that values lie inside the
+``checkpoint`` payload. How a file is opened without touching it is :mod:`turnstate_backends.sqlite_open`'s
+affair; what a payload means is nobody's here.
+
+All text is fetched as bytes: an id may hold NUL or bytes that are not UTF-8, and must come back unchanged
+when it is asked for again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from turnstate_backends import heads, payload
+from turnstate_backends.interface import Checkpoint, StoreError, ThreadRow, Write
+from turnstate_backends.values import AbsenceKind, Absent, Stored
+
+if TYPE_CHECKING:
+    from turnstate_backends.sqlite_open import Database
+
+# What each field is called, by release, and what stands in for it where a release has no such column;
+# no stand-in: without the column it is not LangGraph's table.
+# Sources: the CREATE TABLE statements of langgraph-checkpoint-sqlite 1.0 to 3.1, of
+# @langchain/langgraph-checkpoint-sqlite, and of langgraph 0.0.x/0.1.x (thread_ts, parent_ts).
+_CHECKPOINT_FIELDS: tuple[tuple[str, tuple[str, ...], str | None], ...] = (
+    ("thread_id", ("thread_id",), None),
+    ("checkpoint_ns", ("checkpoint_ns",), "''"),
+    ("checkpoint_id", ("checkpoint_id", "thread_ts"), None),
+    ("parent_id", ("parent_checkpoint_id", "parent_ts"), None),
+    ("type", ("type",), "NULL"),
+    ("checkpoint", ("checkpoint",), None),
+    ("metadata", ("metadata",), "NULL"),
+)
+_WRITE_FIELDS: tuple[tuple[str, tuple[str, ...], str | None], ...] = (
+    ("thread_id", ("thread_id",), None),
+    ("checkpoint_ns", ("checkpoint_ns",), "''"),
+    ("checkpoint_id", ("checkpoint_id", "thread_ts"), None),
+    ("task_id", ("task_id",), None),
+    ("task_path", ("task_path",), "''"),
+    ("idx", ("idx",), None),
+    ("channel", ("channel",), None),
+    ("type", ("type",), "NULL"),
+    ("value", ("value",), None),
+)
+
+_TABLES = "SELECT CAST(name AS BLOB) FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+_COLUMNS = "SELECT CAST(name AS BLOB) FROM pragma_table_info(?)"
+_ENCODING = "PRAGMA encoding"
+
+# Steps from key to key through the primary key's index; neither a row nor a state is looked at.
+_RECENT_THREADS = """
+WITH RECURSIVE threads(t) AS (
+  SELECT min(thread_id) FROM {checkpoints}
+  UNION ALL
+  SELECT (SELECT min(thread_id) FROM {checkpoints} WHERE thread_id > t) FROM threads WHERE t IS NOT NULL
+)
+SELECT CAST(t AS BLOB) FROM threads WHERE t IS NOT NULL AND {wanted}
+ORDER BY (
+  WITH RECURSIVE spaces(n) AS (
+    SELECT min(checkpoint_ns) FROM {checkpoints} WHERE thread_id = t
+    UNION ALL
+    SELECT (SELECT min(checkpoint_ns) FROM {checkpoints} WHERE thread_id = t AND checkpoint_ns > n)
+      FROM spaces WHERE n IS NOT NULL
+  )
+  SELECT max((SELECT max(checkpoint_id) FROM {checkpoints} WHERE thread_id = t AND checkpoint_ns = n))
+    FROM spaces WHERE n IS NOT NULL
+) DESC, t
+LIMIT ?
+"""
+_NAMESPACES = """
+SELECT CAST(checkpoint_ns AS BLOB), count(*),
+       CAST(min(checkpoint_id) AS BLOB), CAST(max(checkpoint_id) AS BLOB)
+FROM {checkpoints} WHERE thread_id = CAST(? AS TEXT) GROUP BY checkpoint_ns
+"""
+_ROWS = "FROM {checkpoints} WHERE thread_id = CAST(? AS TEXT) AND checkpoint_ns = CAST(? AS TEXT)"
+# json_extract leaves the rest of the metadata, which can be as big as the state in old releases, where it is.
+_METADATA = f"""
+SELECT CAST(checkpoint_id AS BLOB), CAST(parent_id AS BLOB),
+       CASE WHEN json_valid(metadata, 2) THEN CAST(json_extract(metadata,
+         '$.source', '$.step', '$.run_id', '$.counters_since_delta_snapshot') AS BLOB) END
+{_ROWS}
+"""
+# Hexadecimal, since JSON cannot carry every byte that an id may hold.
+_AMONG = "IN (SELECT CAST(unhex(value) AS TEXT) FROM json_each(?))"
+_PAYLOADS = f"""
+SELECT CAST(checkpoint_id AS BLOB), CAST(type AS BLOB), CAST(checkpoint AS BLOB)
+{_ROWS} AND checkpoint_id {_AMONG}
+"""
+_TIMES = f"""
+SELECT CAST(checkpoint_id AS BLOB),
+       CASE WHEN json_valid(checkpoint, 2) THEN CAST(json_extract(checkpoint, '$.ts') AS BLOB) END,
+       substr(CAST(checkpoint AS BLOB), 1, 512)
+{_ROWS} AND checkpoint_id {_AMONG}
+"""
+_WRITES = """
+SELECT CAST(checkpoint_id AS BLOB), CAST(task_id AS BLOB), CAST(task_path AS BLOB), idx,
+       CAST(channel AS BLOB), CAST(type AS BLOB), coalesce(octet_length(value), 0), {payload}
+FROM {writes} WHERE thread_id = CAST(? AS TEXT) AND checkpoint_ns = CAST(? AS TEXT)
+"""
+_NO_METADATA = "[null, null, null, null]"
+_WHOLE = "CAST(value AS BLOB)"
+_NOTHING = "NULL"
+# A longer payload is opened by its rowid, so that its overflow pages are not walked for a few bytes.
+_SHORT_BYTES = 2048
+_SHORT_OR_ROWID = f"CASE WHEN octet_length(value) > {_SHORT_BYTES} THEN rowid ELSE CAST(value AS BLOB) END"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How this file names LangGraph's columns.
+
+    Attributes:
+        checkpoints: A table expression with the columns of ``_CHECKPOINT_FIELDS``.
+        writes: The same for ``_WRITE_FIELDS``; None where the file has no such table.
+        codec: Name of the Python codec for text as stored.
+    """
+
+    checkpoints: str
+    writes: str | None
+    codec: str
+
+    def encode(self, text: str) -> bytes:
+        """Text as the bytes that the store holds."""
+        try:
+            return text.encode(self.codec, "surrogateescape")
+        except UnicodeEncodeError:
+            return text.encode(self.codec, "surrogatepass")
+
+    def decode(self, stored: bytes | None) -> str:
+        """Stored bytes as text; what is not UTF-8 becomes lone surrogates that :meth:`encode` reverses."""
+        errors = "surrogateescape" if self.codec == "utf-8" else "replace"
+        return "" if stored is None else stored.decode(self.codec, errors)
+
+    def listed(self, texts: Collection[str]) -> str:
+        """Texts as the one parameter that ``_AMONG`` expects."""
+        return json.dumps([self.encode(text).hex() for text in texts])
+
+
+class SqliteStore:
+    """A :class:`~turnstate_backends.interface.Store` over one SQLite file; see there for the methods."""
+
+    def __init__(self, database: Database, layout: Layout) -> None:
+        self.name = database.name
+        self._database = database
+        self._layout = layout
+
+    def threads(
+        self, *, limit: int | None = None, pattern: str | None = None, thread: str | None = None
+    ) -> Sequence[ThreadRow]:
+        """Threads by last activity, most recent first; ties by thread id."""
+        decode = self._layout.decode
+        if thread is not None:
+            if pattern is not None and not fnmatchcase(thread, pattern):
+                return []
+            row = self._thread(self._layout.encode(thread))
+            return [row] if row and limit != 0 else []
+        wanted = "TRUE"
+        if pattern is not None:
+            wanted = "matches_pattern(CAST(t AS BLOB))"
+            self._database.define("matches_pattern", lambda stored: fnmatchcase(decode(stored), pattern))
+        recent = self._rows(_RECENT_THREADS, -1 if limit is None else limit, wanted=wanted)
+        rows = (self._thread(thread_id) for (thread_id,) in list(recent))
+        return [row for row in rows if row]
+
+    def _thread(self, thread: bytes) -> ThreadRow | None:
+        decode = self._layout.decode
+        spaces = sorted(
+            (decode(ns), int(rows), decode(first), decode(last))
+            for ns, rows, first, last in self._rows(_NAMESPACES, thread)
+        )
+        if not spaces:
+            return None
+        return ThreadRow(
+            id=decode(thread),
+            checkpoints=sum(rows for _, rows, _, _ in spaces),
+            namespaces=tuple(ns for ns, _, _, _ in spaces),
+            first=min(first for _, _, first, _ in spaces),
+            last=max(last for _, _, _, last in spaces),
+            head=next((last for ns, _, _, last in spaces if ns == ""), None),
+        )
+
+    def checkpoints(self, thread: str, ns: str) -> Iterable[Checkpoint]:
+        """Every checkpoint of one namespace. The state is walked over on disk, never loaded."""
+        decode = self._layout.decode
+        for checkpoint, parent, metadata in self._rows(_METADATA, *self._of(thread, ns)):
+            source, step, run_id, counters = json.loads(decode(metadata) or _NO_METADATA)
+            yield Checkpoint(
+                id=decode(checkpoint),
+                parent=decode(parent) or None,
+                source=source if isinstance(source, str) else None,
+                step=step if isinstance(step, int) and not isinstance(step, bool) else None,
+                run_id=run_id if isinstance(run_id, str) else None,
+                delta_channels=tuple(counters) if isinstance(counters, dict) else (),
+            )
+
+    def writes(
+        self,
+        thread: str,
+        ns: str,
+        *,
+        channels: Collection[str] | None = None,
+        checkpoints: Collection[str] | None = None,
+        head: int | None = 0,
+    ) -> Iterable[Write]:
+        """Write rows of one namespace, also those whose checkpoint is gone."""
+        if self._layout.writes is None:
+            return
+        sql = _WRITES
+        parameters: list[Any] = list(self._of(thread, ns))
+        for column, texts in (("checkpoint_id", checkpoints), ("channel", channels)):
+            if texts is not None:
+                sql += f" AND {column} {_AMONG}"
+                parameters.append(self._layout.listed(texts))
+        part = _WHOLE if head is None else _NOTHING if head == 0 else _SHORT_OR_ROWID
+        decode = self._layout.decode
+        for checkpoint, task, path, idx, channel, type_, size, data in self._rows(
+            sql, *parameters, payload=part
+        ):
+            if head and isinstance(data, int):
+                data = self._database.head_of_blob("writes", "value", data, min(head, size))
+            yield Write(
+                checkpoint=decode(checkpoint),
+                task=decode(task),
+                path=decode(path),
+                idx=idx,
+                channel=decode(channel),
+                value=Stored(None if type_ is None else decode(type_), (data or b"")[:head], size),
+            )
+
+    def versions(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """``channel_versions`` of the named checkpoints; those that cannot be decoded are left out."""
+        found: dict[str, Mapping[str, str]] = {}
+        for checkpoint, stored in self._payloads(thread, ns, checkpoints):
+            state = _state(stored)
+            if not isinstance(state, Absent):
+                found[checkpoint] = state.versions
+        return found
+
+    def values(
+        self, thread: str, ns: str, checkpoint: str, channels: Collection[str] | None = None
+    ) -> Mapping[str, Stored | Absent]:
+        """Payloads of one checkpoint by channel, cut out of the checkpoint's payload undecoded."""
+        for _, stored in self._payloads(thread, ns, [checkpoint]):
+            state = _state(stored)
+            if isinstance(state, Absent):
+                return dict.fromkeys(["*"] if channels is None else channels, state)
+            names = {*state.values, *state.versions} if channels is None else channels
+            return {
+                name: state.values.get(name, Absent("empty"))
+                for name in names
+                if name in state.values or name in state.versions
+            }
+        return {}
+
+    def times(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, str]:
+        """``ts`` of the named checkpoints, which stands before the values in each payload."""
+        rows = self._rows(_TIMES, *self._of(thread, ns), self._layout.listed(checkpoints))
+        found: dict[str, str] = {}
+        for checkpoint, from_json, head in rows:
+            time = self._layout.decode(from_json) if from_json is not None else _msgpack_ts(head or b"")
+            if time:
+                found[self._layout.decode(checkpoint)] = time
+        return found
+
+    def _payloads(self, thread: str, ns: str, checkpoints: Collection[str]) -> Iterator[tuple[str, Stored]]:
+        decode = self._layout.decode
+        rows = self._rows(_PAYLOADS, *self._of(thread, ns), self._layout.listed(checkpoints))
+        for checkpoint, type_, data in rows:
+            data = data or b""
+            yield decode(checkpoint), Stored(None if type_ is None else decode(type_), data, len(data))
+
+    def _of(self, thread: str, ns: str) -> tuple[bytes, bytes]:
+        return self._layout.encode(thread), self._layout.encode(ns)
+
+    def _rows(self, sql: str, *parameters: Any, **parts: str) -> Iterator[tuple[Any, ...]]:
+        tables = {"checkpoints": self._layout.checkpoints, "writes": self._layout.writes or ""}
+        return self._database.rows(sql.format(**tables, **parts), parameters)
+
+    def close(self) -> None:
+        """End the snapshot. Safe to call twice."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_sqlite(path: Path, *, busy_seconds: float = 5.0) -> SqliteStore:
+    """Open a checkpoint store in a SQLite file, writing nothing, now or later.
+
+    Args:
+        path: The database file; its ``-wal`` is found beside it.
+        busy_seconds: How long to wait for a program that has locked the file exclusively.
+
+    Raises:
+        StoreError: The path is missing, no SQLite database, not a checkpoint store, locked, or in a
+            state that cannot be read without writing.
+    """
+    from turnstate_backends.sqlite_open import open_database
+
+    database = open_database(path, busy_seconds=busy_seconds)
+    try:
+        return SqliteStore(database, _layout(database))
+    except BaseException:
+        database.close()
+        raise
+
+
+def _layout(database: Database) -> Layout:
+    ((encoding,),) = database.rows(_ENCODING)
+    codec = {"UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}.get(encoding, "utf-8")
+    tables = {_printable(name, codec).lower(): name for (name,) in database.rows(_TABLES)}
+    if "checkpoints" not in tables:
+        found = _some(sorted(tables)) if tables else "none at all"
+        raise _foreign(database.name, f"it has no table 'checkpoints'; its tables: {found}")
+    checkpoints = _table(database, "checkpoints", _CHECKPOINT_FIELDS, codec)
+    writes = _table(database, "writes", _WRITE_FIELDS, codec) if "writes" in tables else None
+    return Layout(checkpoints, writes, codec)
+
+
+def _table(
+    database: Database, table: str, fields: tuple[tuple[str, tuple[str, ...], str | None], ...], codec: str
+) -> str:
+    columns = [_printable(name, codec) for (name,) in database.rows(_COLUMNS, (table,))]
+    present = {column.lower() for column in columns}
+    selected = ["rowid"]
+    for field, names, stand_in in fields:
+        source = next((name for name in names if name in present), stand_in)
+        if source is None:
+            raise _foreign(
+                database.name,
+                f"its table '{table}' has no column {' or '.join(names)}; its columns: {_some(columns)}",
+            )
+        selected.append(f"{source} AS {field}")
+    # Every part is a literal of this module.
+    return f"(SELECT {', '.join(selected)} FROM main.{table})"  # noqa: S608
+
+
+def _foreign(name: str, found: str) -> StoreError:
+    return StoreError(
+        f"{name} is not a LangGraph checkpoint store",
+        found,
+        "check the path: LangGraph's SqliteSaver keeps tables 'checkpoints' and 'writes' in one file",
+    )
+
+
+def _printable(name: bytes, codec: str) -> str:
+    text = name.decode(codec, "replace")
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:12])
+    return shown if len(names) <= 12 else f"{shown}, … ({len(names)} in all)"
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """One checkpoint payload, cut into channels."""
+
+    values: Mapping[str, Stored]
+    versions: Mapping[str, str]
+
+
+def _state(stored: Stored) -> _State | Absent:
+    """Cut a ``checkpoint`` payload ``{v, ts, id, channel_values, channel_versions, …}`` into channels."""
+    if stored.type is not None and "+" in stored.type:
+        return _absent("encrypted", stored, "the checkpoint is encrypted")
+    try:
+        parts = heads.entries(Stored(stored.type or _guessed_type(stored.data), stored.data, stored.size))
+        if parts is None:
+            return _absent("undecodable", stored, "the checkpoint is not a mapping")
+        values = _entries(parts.get("channel_values"))
+        versions = _entries(parts.get("channel_versions"))
+    except heads.Cut:
+        return _absent("undecodable", stored, "the checkpoint ends too early")
+    except heads.Unreadable as error:
+        return _absent("undecodable", stored, str(error))
+    return _State(values, {name: str(payload.decode(version)) for name, version in versions.items()})
+
+
+def _guessed_type(data: bytes) -> str:
+    """Layouts without a ``type`` column held pickle at first, then JSON."""
+    if data[:1] == b"{":
+        return "json"
+    return "pickle" if data[:2] in (b"\x80\x04", b"\x80\x05") else "msgpack"
+
+
+def _entries(stored: Stored | None) -> Mapping[str, Stored]:
+    found = None if stored is None else heads.entries(stored)
+    return {str(name): value for name, value in (found or {}).items()}
+
+
+def _msgpack_ts(head: bytes) -> str | None:
+    """``ts`` from the first bytes of a msgpack checkpoint; None when it is not among them."""
+    import msgpack
+
+    unpacker = msgpack.Unpacker(strict_map_key=False, unicode_errors="surrogateescape")
+    unpacker.feed(head)
+    try:
+        for _ in range(unpacker.read_map_header()):
+            if unpacker.unpack() == "ts":
+                found = unpacker.unpack()
+                return found if isinstance(found, str) else None
+            unpacker.skip()
+    except (ValueError, msgpack.exceptions.UnpackException):
+        return None
+    return None
+
+
+def _absent(kind: AbsenceKind, stored: Stored, reason: str) -> Absent:
+    digest = hashlib.sha256(stored.data).hexdigest()
+    return Absent(kind, {"type": stored.type, "bytes": stored.size, "sha256": digest, "reason": reason})

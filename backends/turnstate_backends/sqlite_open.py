@@ -1,0 +1,370 @@
+"""Opens a SQLite database so that nothing on disk changes, and that its WAL counts.
+
+Decides how a file can be read (see :func:`open_database`), pins one snapshot and turns SQLite's errors
+into :class:`StoreError`. Knows no table and no checkpoint.
+
+SQLite's own read-only modes are not enough: ``mode=ro`` creates ``-wal`` and ``-shm`` beside a database
+in WAL mode, or fails where it may not; ``immutable=1`` ignores the rows of the WAL; a plain connection
+checkpoints the WAL and deletes it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import apsw
+
+from turnstate_backends import sqlite_files as files
+from turnstate_backends.interface import StoreError
+
+_SETTINGS = (
+    "PRAGMA query_only=ON",
+    "PRAGMA temp_store=MEMORY",
+    "PRAGMA cache_size=-8192",
+)
+# Before the first read, so that SQLite keeps the WAL index on the heap and asks for no -shm.
+_HEAP_WAL_INDEX = "PRAGMA locking_mode=EXCLUSIVE"
+_PIN_SNAPSHOT = "SELECT count(*) FROM sqlite_schema"
+_SQLITE_READONLY = 8
+
+_numbers = count(1)
+
+
+class Database:
+    """One open database in one read transaction.
+
+    Attributes:
+        name: What the user calls it.
+    """
+
+    def __init__(self, name: str, connection: apsw.Connection, release: Sequence[Any]) -> None:
+        self.name = name
+        self._connection: apsw.Connection | None = connection
+        self._release = release
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Rows of one query, as they are read. Raises :class:`StoreError`."""
+        with _plainly(self.name):
+            yield from self.connection.execute(sql, tuple(parameters))
+
+    def head_of_blob(self, table: str, column: str, rowid: int, amount: int) -> bytes:
+        """First bytes of one value, without reading the rest of it. Raises :class:`StoreError`."""
+        with _plainly(self.name), self.connection.blob_open("main", table, column, rowid, False) as blob:
+            head: bytes = blob.read(amount)
+        return head
+
+    def define(self, name: str, function: Callable[[Any], int]) -> None:
+        """Make a Python predicate callable in this connection's SQL."""
+        self.connection.create_scalar_function(name, lambda *stored: function(stored[0]), 1)
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """The connection behind it; raises :class:`StoreError` once closed."""
+        if self._connection is None:
+            raise StoreError(f"cannot read {self.name}", "the store was closed", "open it again")
+        return self._connection
+
+    def close(self) -> None:
+        """End the snapshot. Safe to call twice."""
+        if self._connection is None:
+            return
+        connection, self._connection = self._connection, None
+        connection.close(True)
+        for release in self._release:
+            release()
+
+
+def open_database(path: Path, *, busy_seconds: float = 5.0) -> Database:
+    """Open one SQLite database for reading. Raises :class:`StoreError`.
+
+    * In WAL mode with a connection in another process, or in rollback-journal mode: through SQLite's own
+      read-only mode and with a reader's locks, taken before the decision so that the WAL cannot vanish in
+      between. Nothing is created: the ``-wal`` and ``-shm`` that the other process made are there.
+    * Everything else (nobody has it open; a WAL left by a crash or a copy; a connection in this very
+      process, whose locks ours would undo): through :class:`_UnlockedVFS`, which cannot write, creates
+      and deletes nothing, takes no lock, and stops with an error when a file is overwritten meanwhile.
+    """
+    name = str(path)
+    try:
+        real = path.resolve(strict=True)
+        _refuse_what_is_no_database_file(name, real)
+        main = files.open_for_reading(real)
+    except OSError as error:
+        raise _unreadable(name, error) from error
+    try:
+        _refuse_content(name, real, os.pread(main, files.HEADER_BYTES, 0))
+        return _open_by_state(name, real, main, busy_seconds)
+    except BaseException:
+        files.release(main)
+        raise
+
+
+def _open_by_state(name: str, real: Path, main: int, busy_seconds: float) -> Database:
+    if files.open_elsewhere_in_process(main):
+        return _open_unlocked(name, real, main)
+    try:
+        locked = files.lock_shared(main, busy_seconds)
+    except files.Locked as error:
+        raise _busy(name) from error
+    if locked and _needs_locks(real, main):
+        return _open_locked(name, real, main, busy_seconds)
+    if locked:
+        files.unlock_shared(main)
+    return _open_unlocked(name, real, main)
+
+
+def _needs_locks(real: Path, main: int) -> bool:
+    if beside(real, "-wal").exists():
+        return files.in_use_by_another_process(beside(real, "-shm"))
+    header = os.pread(main, files.HEADER_BYTES, 0)
+    return header[files.READ_VERSION_OFFSET] != files.READ_VERSION_WAL
+
+
+def _open_locked(name: str, real: Path, main: int, busy_seconds: float) -> Database:
+    location = f"file://{quote(os.fsencode(real))}?mode=ro&readonly_shm=1"
+    with _plainly(name):
+        connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        connection.set_busy_timeout(int(busy_seconds * 1000))
+        _pin(connection)
+    # The connection goes first: closing our descriptor drops its locks.
+    return Database(name, connection, [lambda: files.release(main)])
+
+
+def _open_unlocked(name: str, real: Path, main: int) -> Database:
+    journal = beside(real, "-journal")
+    try:
+        pair = files.unlocked_files(main, beside(real, "-wal"))
+        if pair.wal is None and journal.exists() and _begins_with_magic(journal):
+            raise _hot_journal(name)
+    except files.Changed as error:
+        raise _changed(name) from error
+    except OSError as error:
+        raise _unreadable(name, error) from error
+    vfs = _UnlockedVFS(f"turnstate-{next(_numbers)}", pair)
+    try:
+        with _plainly(name):
+            connection = apsw.Connection(_MAIN, flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs.vfs_name)
+            connection.execute(_HEAP_WAL_INDEX)
+            _pin(connection)
+    except BaseException:
+        vfs.unregister()
+        if pair.wal is not None:
+            files.release(pair.wal)
+        raise
+    return Database(name, connection, [vfs.unregister, pair.release])
+
+
+def _pin(connection: apsw.Connection) -> None:
+    try:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        for setting in _SETTINGS:
+            connection.execute(setting)
+        connection.execute("BEGIN DEFERRED")
+        connection.execute(_PIN_SNAPSHOT).fetchall()
+    except BaseException:
+        connection.close(True)
+        raise
+
+
+def beside(database: Path, suffix: str) -> Path:
+    """Path of a database's companion file, ``-wal`` for example."""
+    return database.with_name(database.name + suffix)
+
+
+_MAIN = "store"
+_WAL = _MAIN + "-wal"
+
+
+class _UnlockedVFS(apsw.VFS):
+    """Lets SQLite see exactly two files, under names of its own, and neither write nor lock them."""
+
+    def __init__(self, name: str, pair: files.UnlockedFiles) -> None:
+        self.vfs_name = name
+        self._pair = pair
+        super().__init__(name, base="")
+
+    def xAccess(self, pathname: str, flags: int) -> bool:
+        return pathname == _MAIN or (pathname == _WAL and self._pair.wal is not None)
+
+    def xFullPathname(self, name: str) -> str:
+        return name
+
+    def xDelete(self, filename: str, syncdir: bool) -> None:
+        raise apsw.ReadOnlyError(f"refused to delete {filename}")
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> Any:
+        filename = name.filename() if isinstance(name, apsw.URIFilename) else name
+        # SQLite never checkpoints a WAL that could only be opened for reading.
+        flags[1] = (flags[0] & ~(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)) | (
+            apsw.SQLITE_OPEN_READONLY
+        )
+        if filename == _MAIN:
+            return _UnlockedFile(self._pair.read_main, self._pair.main_size)
+        if filename == _WAL:
+            return _UnlockedFile(self._pair.read_wal, self._pair.wal_size)
+        raise apsw.CantOpenError(f"refused to create {filename}")
+
+
+class _UnlockedFile:
+    def __init__(self, read: Any, size: Any) -> None:
+        self.xRead = read
+        self.xFileSize = size
+
+    def xClose(self) -> None:
+        """The descriptors belong to the pair."""
+
+    def xLock(self, level: int) -> None:
+        """Nothing to lock: changes are noticed instead."""
+
+    def xUnlock(self, level: int) -> None:
+        """Nothing was locked."""
+
+    def xCheckReservedLock(self) -> bool:
+        return False
+
+    def xSectorSize(self) -> int:
+        return 4096
+
+    def xDeviceCharacteristics(self) -> int:
+        return 0
+
+    def xFileControl(self, op: int, pointer: int) -> bool:
+        return False
+
+    def xSync(self, flags: int) -> None:
+        """Nothing was written."""
+
+    def xTruncate(self, newsize: int) -> None:
+        raise apsw.ReadOnlyError("refused to truncate")
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        raise apsw.ReadOnlyError("refused to write")
+
+
+def _refuse_what_is_no_database_file(name: str, real: Path) -> None:
+    status = real.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise StoreError(
+            f"cannot open {name}", "it is a directory", "give the path of the SQLite file inside it"
+        )
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(f"cannot open {name}", "it is not a regular file", "give the path of a SQLite file")
+    if status.st_size == 0:
+        wal = beside(real, "-wal")
+        if wal.exists() and wal.stat().st_size:
+            raise StoreError(
+                f"cannot open {name}",
+                "the file is empty (0 bytes) although a -wal with data stands beside it",
+                "restore the database that belongs to this -wal; SQLite would delete the -wal on opening",
+            )
+        raise StoreError(
+            f"cannot open {name}",
+            "the file is empty (0 bytes): no checkpointer has written to it",
+            "check the path; a program that was started elsewhere may have created this file by accident",
+        )
+
+
+def _refuse_content(name: str, real: Path, header: bytes) -> None:
+    if header.startswith(files.MAGIC) and len(header) == files.HEADER_BYTES:
+        return
+    for suffix, magics in (
+        ("-wal", files.WAL_MAGICS),
+        ("-journal", (files.JOURNAL_MAGIC,)),
+        ("-shm", (b"",)),
+    ):
+        if real.name.endswith(suffix) and header.startswith(magics):
+            database = real.name.removesuffix(suffix)
+            there = beside(real.with_name(database), "").exists() if database else False
+            raise StoreError(
+                f"cannot open {name}",
+                f"it is the {suffix} file of a SQLite database, not the database",
+                f"give the path of {database}"
+                if there
+                else f"find the database {database} that belongs to it: a {suffix} cannot be read without it",
+            )
+    raise StoreError(
+        f"cannot open {name}",
+        "it is no SQLite database (it does not begin with 'SQLite format 3'), or is encrypted as a whole",
+        "check the path",
+    )
+
+
+def _begins_with_magic(journal: Path) -> bool:
+    with journal.open("rb") as stream:
+        return stream.read(len(files.JOURNAL_MAGIC)) == files.JOURNAL_MAGIC
+
+
+@contextmanager
+def _plainly(name: str) -> Iterator[None]:
+    try:
+        yield
+    except files.Changed as error:
+        raise _changed(name) from error
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise _busy(name) from error
+    except apsw.NotADBError as error:
+        raise StoreError(
+            f"cannot open {name}",
+            "SQLite does not recognise it as a database, or it is encrypted as a whole",
+            "check the path",
+        ) from error
+    except apsw.ReadOnlyError as error:
+        if getattr(error, "extendedresult", None) == apsw.SQLITE_READONLY_ROLLBACK:
+            raise _hot_journal(name) from error
+        raise _failed(name, error) from error
+    except apsw.Error as error:
+        raise _failed(name, error) from error
+
+
+def _failed(name: str, error: apsw.Error) -> StoreError:
+    text = " ".join(str(error).split())
+    hint = "try again"
+    if isinstance(error, apsw.CorruptError):
+        hint = "copy the file with its -wal and run sqlite3's .recover on the copy"
+    return StoreError(f"cannot read {name}", f"SQLite says: {text}", hint)
+
+
+def _busy(name: str) -> StoreError:
+    return StoreError(
+        f"cannot read {name}",
+        "another program kept the database locked exclusively",
+        "try again when it has finished writing, or read a copy of the file and its -wal",
+    )
+
+
+def _changed(name: str) -> StoreError:
+    return StoreError(
+        f"cannot read {name} in one snapshot",
+        "a program wrote to it while it was being read",
+        "run the command again",
+    )
+
+
+def _hot_journal(name: str) -> StoreError:
+    return StoreError(
+        f"cannot read {name}",
+        "a -journal beside it holds an unfinished transaction, and undoing it would write to the file",
+        "copy the file and its -journal elsewhere, open the copy once with sqlite3, and read the copy",
+    )
+
+
+def _unreadable(name: str, error: OSError) -> StoreError:
+    if isinstance(error, FileNotFoundError):
+        return StoreError(f"cannot open {name}", "there is no such file", "check the path")
+    if isinstance(error, PermissionError):
+        return StoreError(
+            f"cannot open {name}",
+            "reading it is not permitted",
+            "ask for read permission on the file and its -wal, and for search permission on their folders",
+        )
+    return StoreError(
+        f"cannot open {name}", f"the system says: {error.strerror or type(error).__name__}", "check the path"
+    )
