@@ -367,7 +367,7 @@ class PostgresStore:
         """Those that PostgreSQL can hold at all; the rest (NUL, lone surrogates) are in no store."""
         return [text for text in texts if "\0" not in text and _encodes(text, self._text_errors)]
 
-    def _all(self, statement: str, params: Any = None) -> list[tuple[Any, ...]]:
+    def _all(self, statement: str, params: Any = ()) -> list[tuple[Any, ...]]:
         query = sql.SQL(statement).format(**self._parts)
         with _errors(self.name, self._secrets), self._connection.cursor(binary=True) as cursor:
             return cursor.execute(query, params).fetchall()
@@ -402,9 +402,10 @@ def open_postgres(address: PostgresAddress, schema: str | None = None) -> Postgr
     connection = _connect(address, secrets)
     try:
         with _errors(address.display, secrets):
-            _decode_text_leniently(connection)
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
+            if _unchecked_text(connection):
+                _take_text_as_it_is(connection)
             rows = connection.execute(LAYOUT, [list(_TABLES)]).fetchall()
             connection.execute(SETTINGS)
         return PostgresStore(connection, address.display, secrets, _layout(rows, address.display, schema))
@@ -438,12 +439,16 @@ def _unchecked_text(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
     return connection.info.parameter_status("server_encoding") == "SQL_ASCII"
 
 
-def _decode_text_leniently(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-    if _unchecked_text(connection):
-        for type_name in ("text", "varchar", "name"):
-            connection.adapters.register_loader(type_name, _LenientLoader)
-            connection.adapters.register_loader(type_name, _LenientBinaryLoader)
-        connection.adapters.register_dumper(str, _LenientDumper)
+def _take_text_as_it_is(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    """Text of an SQL_ASCII server as UTF-8 where it is that, other bytes as surrogates (PEP 383).
+
+    With UTF8 as the client's encoding such a server refuses to send what is not UTF-8.
+    """
+    for type_name in ("text", "varchar", "name"):
+        connection.adapters.register_loader(type_name, _LenientLoader)
+        connection.adapters.register_loader(type_name, _LenientBinaryLoader)
+    connection.adapters.register_dumper(str, _LenientDumper)
+    connection.execute("select pg_catalog.set_config('client_encoding', 'SQL_ASCII', true)")
 
 
 class _LenientLoader(Loader):
@@ -494,10 +499,11 @@ def _layout(
     _refuse_other_layouts(tables, display, schema)
     parts = _SHALLOW if "checkpoint_id" not in tables["checkpoints"].columns else _FULL
     has_path = "task_path" in tables["checkpoint_writes"].columns
+    quoted = schema.replace("%", "%%")  # psycopg reads placeholders inside quoted names too
     return {
-        "checkpoints": sql.Identifier(schema, "checkpoints"),
-        "blobs": sql.Identifier(schema, "checkpoint_blobs"),
-        "writes": sql.Identifier(schema, "checkpoint_writes"),
+        "checkpoints": sql.Identifier(quoted, "checkpoints"),
+        "blobs": sql.Identifier(quoted, "checkpoint_blobs"),
+        "writes": sql.Identifier(quoted, "checkpoint_writes"),
         "path": sql.SQL("w.task_path" if has_path else "''::text"),
         **{name: sql.SQL(text) for name, text in parts.items()},
     }
@@ -543,7 +549,7 @@ _CONNECTION_FAILURES: Final = (
     ("authentication failed|no password supplied", "Check user and password."),
     ('role ".*" does not exist', "Check the user name."),
     ('database ".*" does not exist', "Check the database name in the address."),
-    ('definition of service ".*" not found', "Check ~/.pg_service.conf or PGSERVICEFILE."),
+    ('service (file )?".*" not found', "Check ~/.pg_service.conf or PGSERVICEFILE."),
     ("translate host name|resolve host", "Check the host name."),
     ("SSL off|no encryption|SSL required", "The server wants TLS: add sslmode=require."),
     ("does not support SSL", "The server offers no TLS: leave sslmode out, or ask its operator."),
@@ -581,11 +587,11 @@ def _errors(name: str, secrets: frozenset[str]) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         failure = _read_failure(error, name, secrets)
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         failure = StoreError(
-            f"{name} holds text that is not valid",
-            f"{error.reason} in its {error.encoding}",
-            "Check the encoding.",
+            f"{name} cannot be read",
+            f"text in it or for it does not fit its encoding: {type(error).__name__}",
+            "Check the encoding of the database.",
         )
     else:
         return
