@@ -84,6 +84,16 @@ class Conversation:
         """All write rows on top of a checkpoint."""
         return self.writes.get(checkpoint, ())
 
+    def in_first_run(self, checkpoint: str) -> bool:
+        """Whether the thread had taken one input at most when the checkpoint was made.
+
+        ``__start__`` has version 1 where the first input waits and 2 once it is spread; a later input gets
+        a version above all others (``langgraph.pregel._algo.apply_writes``).
+        """
+        versions = self.store.versions(self.thread, self.ns, [checkpoint]).get(checkpoint, {})
+        number = versions.get("__start__", "").partition(".")[0]
+        return number.isdecimal() and int(number) <= 2
+
     def value(self, checkpoint: str, channel: str) -> Stored | Absent:
         """One channel's payload in one checkpoint."""
         found = self.store.values(self.thread, self.ns, checkpoint, [channel])

@@ -7,12 +7,12 @@ tell, else from the message lists before and after. Pure but for the reader that
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from turnstate.history.lines import Line
 from turnstate.history.messages import Message, MessageList
-from turnstate.history.steps import Step, node_of, resumed_tasks
+from turnstate.history.steps import Step, is_trigger, is_update_task, node_of, resumed_tasks
 from turnstate_backends.interface import Write
 
 
@@ -32,7 +32,10 @@ class MessageReader(Protocol):
         """Whether the channel has another version in ``after``."""
 
     def on(self, checkpoint: str) -> Sequence[Write]:
-        """All write rows on top of a checkpoint, payloads not read."""
+        """All write rows on top of a checkpoint."""
+
+    def in_first_run(self, checkpoint: str) -> bool:
+        """Whether the thread had taken one input at most when the checkpoint was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +74,14 @@ class Findings:
     Attributes:
         named_at_front: A message with a ``name`` was counted in a row whose past is gone: perhaps a node's.
         trimmed_at_front: Such a row shows that messages had been taken out before.
+        removes: The graph takes messages out of the list: some write on the line did.
     """
 
     questions: list[Question] = field(default_factory=list)
     asides: list[Aside] = field(default_factory=list)
     named_at_front: bool = False
     trimmed_at_front: bool = False
+    removes: bool = False
 
 
 def find_questions(line: Line, steps: Sequence[Step], reader: MessageReader) -> Findings:
@@ -91,7 +96,7 @@ def find_questions(line: Line, steps: Sequence[Step], reader: MessageReader) -> 
         if step.arrival == "first":
             _at_first_row(i, line, known, found)
         elif step.took_input or step.arrival in ("update", "fork"):
-            asked = _from_outside(i, line, step, known, found)
+            asked = _from_outside(i, line, steps, known, found)
             start = _input_row(i, line) if step.took_input else i
             found.questions += [Question(m.text, i, start) for m in asked]
         elif step.arrival == "run":
@@ -108,7 +113,9 @@ def find_questions(line: Line, steps: Sequence[Step], reader: MessageReader) -> 
 
 def _at_first_row(i: int, line: Line, known: _Known, found: Findings) -> None:
     """Nothing before the row is kept: every untagged human message counts, and what makes that unsure is noted."""
-    messages = known.reader.state(line.rows[i].id) or ()
+    messages: Sequence[Message] = known.reader.state(line.rows[i].id) or ()
+    if not i and messages and known.reader.in_first_run(line.rows[i].id):
+        messages = _leading(messages)
     asked = known.new(messages, at_input=False)
     if i or line.front_missing:
         found.named_at_front |= any(m.name for m in asked)
@@ -118,9 +125,11 @@ def _at_first_row(i: int, line: Line, known: _Known, found: Findings) -> None:
     found.asides += [Aside(m.text, i, "summary") for m in messages if m.role == "human" and m.summary]
 
 
-def _from_outside(i: int, line: Line, step: Step, known: _Known, found: Findings) -> Sequence[Message]:
+def _from_outside(
+    i: int, line: Line, steps: Sequence[Step], known: _Known, found: Findings
+) -> Sequence[Message]:
     """The questions that an input or an ``update_state`` brought."""
-    parent = line.rows[i - 1]
+    parent, step = line.rows[i - 1], steps[i]
     lists = _written_by(step.writes, known.reader.written(parent.id)) if step.writes is not None else None
     if lists is not None and not lists:
         return ()
@@ -131,7 +140,21 @@ def _from_outside(i: int, line: Line, step: Step, known: _Known, found: Findings
     else:
         brought = [m for part in lists for m in part.messages if not m.bare or known.assigns_ids]
     found.asides += [Aside(m.text, i, "summary") for m in brought if m.role == "human" and m.summary]
-    return known.new(brought, at_input=step.took_input, row=i)
+    found.removes |= any(m.role == "remove" for m in brought)
+    if step.arrival == "update" and not _asks_again(i, steps, known.reader.on(parent.id)):
+        known.correct(brought, found.questions)
+    return known.new(brought, at_input=step.took_input or step.arrival == "update", row=i)
+
+
+def _asks_again(i: int, steps: Sequence[Step], on_parent: Sequence[Write]) -> bool:
+    """Whether a question that ``update_state`` changed was asked anew: the graph had come to rest, and then ran.
+
+    Otherwise the change corrects the question of the turn that is going on, or edits what is past.
+    """
+    under_way = any(is_trigger(w) for w in steps[i - 1].writes or ())
+    under_way |= any(not is_update_task(w) for w in on_parent)
+    runs_on = i + 1 < len(steps) and steps[i + 1].arrival == "step"
+    return runs_on and not under_way
 
 
 def _from_nodes(i: int, line: Line, step: Step, known: _Known, found: Findings) -> None:
@@ -145,6 +168,7 @@ def _from_nodes(i: int, line: Line, step: Step, known: _Known, found: Findings) 
         return
     made = {(w.task, w.idx) for w in step.writes}
     written = [(w, part) for w, part in known.reader.written(parent.id) if (w.task, w.idx) in made and part]
+    found.removes |= any(m.role == "remove" for _, part in written for m in part.messages)
     if not any(m.role == "human" for _, part in written for m in part.messages):
         return
     answered = resumed_tasks(known.reader.on(parent.id))
@@ -216,6 +240,7 @@ class _Known:
         self.reader = reader
         self._ids: dict[str, str] = {}
         self._contents: list[str] = []
+        self._texts: dict[str, str] = {}
         self._unsure: list[int] = []  # rows at which a message got an id that its write does not tell
         humans = [m for m in reader.state(line.rows[-1].id) or () if m.role == "human" and not m.bare]
         self.assigns_ids = bool(humans) and all(m.id for m in humans)
@@ -238,7 +263,7 @@ class _Known:
             return []
         if any(m.id and m.id not in self._ids for m in humans):
             self._learn()
-        again = self._sent_again(brought, [m for m in humans if not m.id])
+        again = self._sent_again(brought, [m for m in humans if m.id is None or m.id not in self._ids])
         asked = [
             m
             for i, m in enumerate(humans)
@@ -255,7 +280,22 @@ class _Known:
             elif row is not None and self.assigns_ids:
                 self.unsure_of(row)
         self._contents += [m.content for m in asked]
+        self._texts |= {m.content: m.text for m in asked}
         return asked
+
+    def correct(self, brought: Sequence[Message], questions: list[Question]) -> None:
+        """Take over the changed text of questions that are known, so that they are not new."""
+        humans = [m for m in brought if m.role == "human" and m.id]
+        if any(m.id not in self._ids for m in humans):
+            self._learn()
+        for message in humans:
+            old = self._texts.get(self._ids.get(message.id or "", ""))
+            if old is not None:
+                for n, question in enumerate(questions):
+                    if question.text == old:
+                        questions[n] = replace(question, text=message.text)
+            if message.id in self._ids:
+                self._ids[message.id] = message.content
 
     def _is_new(self, message: Message, at_input: bool) -> bool:
         if message.id is None or message.id not in self._ids:
@@ -271,7 +311,10 @@ class _Known:
         self._unsure.clear()
 
     def _sent_again(self, brought: Sequence[Message], humans: Sequence[Message]) -> set[int]:
-        """Of messages without ids, those that repeat the history (by ``id()``)."""
+        """Of messages without known ids, those that repeat the history (by ``id()``).
+
+        A reducer, or the client, may have given the repeated ones new ids.
+        """
         answers = any(m.role in ("ai", "tool") for m in brought[: _last_human(brought)])
         contents = [m.content for m in humans]
         whole = len(contents) > len(self._contents) > 0 and contents[: len(self._contents)] == self._contents

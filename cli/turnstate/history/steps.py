@@ -44,6 +44,11 @@ def is_internal(channel: str) -> bool:
     return channel.startswith(_INTERNAL)
 
 
+def is_trigger(write: Write) -> bool:
+    """Whether the write sets off a node of the next super-step."""
+    return write.channel.startswith(("branch:", "start:", "join:", "__pregel_tasks"))
+
+
 def node_of(write: Write) -> str | None:
     """The node that the task path names; None where the store records no path.
 

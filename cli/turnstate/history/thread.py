@@ -16,6 +16,7 @@ from turnstate.history.steps import Step, by_checkpoint, is_internal, steps_of
 from turnstate.history.turns import Turns, TurnsBy, input_rows, turns_by_inputs, turns_by_questions
 from turnstate_backends.interface import Store, Write
 from turnstate_backends.payload import decode
+from turnstate_backends.values import Stored
 
 _HEAD = 1024  # bytes of each write: the class of a message, or the names in a small mapping
 _SHORT_TEXT = 200  # characters of an input's text field that can still stand for its question
@@ -84,7 +85,7 @@ class ThreadHistory:
         """The turns of the line, by questions, or by inputs where no question ever arrives as a message."""
         by = self._turns_by or ("questions" if self.findings.questions else "inputs")
         if by == "questions":
-            return turns_by_questions(self.line, self.steps, self.findings, self.writes)
+            return turns_by_questions(self.line, self.steps, self.findings, self)
         inputs = [
             Question(
                 self._input_text(i), i, i, waiting=source == "input", inherited=first and source != "input"
@@ -92,22 +93,47 @@ class ThreadHistory:
             for i in input_rows(self.line, self.steps, self.writes)
             for source, first in [(self.line.rows[i].source, self.steps[i].arrival == "first")]
         ]
-        return turns_by_inputs(self.line, self.steps, inputs, self.writes)
+        return turns_by_inputs(self.line, self.steps, inputs, self)
+
+    def at_rest(self, checkpoint: str) -> bool | None:
+        """Whether no node was set off in a checkpoint; None where its layout does not tell.
+
+        An edge writes ``branch:to:NODE``, and the channel is empty again once the node ran. Older releases, whose
+        edges write other channels, do not tell.
+        """
+        names = self.store.versions(self.thread, self.ns, [checkpoint]).get(checkpoint, {})
+        triggers = [name for name in names if name.startswith("branch:to:") or name == "__start__"]
+        if triggers in ([], ["__start__"]):
+            return None
+        values = self.store.values(self.thread, self.ns, checkpoint, triggers)
+        return not any(isinstance(value, Stored) for value in values.values())
 
     def _input_text(self, i: int) -> str | None:
-        """An input's own short text fields: from what ``__start__`` wrote, else from what still waits there."""
-        row = self.line.rows[i]
-        if row.source != "input":
-            return None
-        fields: dict[str, Any] = {
-            w.channel: decode(w.value)
-            for w in self.writes.get(row.id, ())
-            if not is_internal(w.channel) and w.value.complete
-        }
-        if not fields:
-            value = self.conversation.input(row.id)
-            fields = dict(value) if isinstance(value, Mapping) else {"input": value}
+        """An input's own short text fields."""
+        fields = self._spread_input(i) if self.line.rows[i].source == "input" else self._saved_input(i)
         texts = {str(k): v for k, v in fields.items() if isinstance(v, str) and 0 < len(v) <= _SHORT_TEXT}
         if len(texts) == 1:
             return next(iter(texts.values()))
         return "; ".join(f"{name}: {text}" for name, text in texts.items()) or None
+
+    def _spread_input(self, i: int) -> dict[str, Any]:
+        """From what ``__start__`` wrote, else from what still waits there."""
+        row = self.line.rows[i]
+        fields = {
+            w.channel: decode(w.value)
+            for w in self.writes.get(row.id, ())
+            if not is_internal(w.channel) and w.value.complete
+        }
+        if fields:
+            return fields
+        value = self.conversation.input(row.id)
+        return dict(value) if isinstance(value, Mapping) else {"input": value}
+
+    def _saved_input(self, i: int) -> dict[str, Any]:
+        """Of a run saved in one row: the channels written last in the step that spread its input."""
+        row = self.line.rows[i]
+        versions = self.store.versions(self.thread, self.ns, [row.id]).get(row.id, {})
+        spread = versions.get("__start__")
+        names = [name for name, version in versions.items() if version == spread and not is_internal(name)]
+        found = self.store.values(self.thread, self.ns, row.id, names) if names else {}
+        return {name: decode(stored) for name, stored in found.items() if isinstance(stored, Stored)}

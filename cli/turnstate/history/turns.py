@@ -11,18 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Literal
+from typing import Literal, Protocol
 
 from turnstate.history.lines import Line
 from turnstate.history.questions import Findings, Question
-from turnstate.history.steps import ERROR, INTERRUPT, NO_WRITES, RESUME, Step, is_update_task
+from turnstate.history.steps import ERROR, INTERRUPT, NO_WRITES, RESUME, Step, is_trigger, is_update_task
 from turnstate_backends.interface import Write
 
 Status = Literal["complete", "interrupted", "error", "unfinished", "never_ran"]
 TurnsBy = Literal["questions", "inputs"]
 TotalIs = Literal["exact", "at_least", "estimate"]
 
-_TRIGGERS = ("branch:to:", "__pregel_tasks", "start:", "join:")
 _SPECIAL = (ERROR, INTERRUPT, RESUME, NO_WRITES, "__scheduled__", "__error_source_node__")
 
 
@@ -109,25 +108,32 @@ class Turns:
         return list(self._spans.values())
 
 
-def turns_by_questions(
-    line: Line, steps: Sequence[Step], found: Findings, writes: Mapping[str, Sequence[Write]]
-) -> Turns:
+class Records(Protocol):
+    """What turns ask of a thread beside its line."""
+
+    @property
+    def writes(self) -> Mapping[str, Sequence[Write]]:
+        """Write rows by the checkpoint they hang on."""
+
+    def at_rest(self, checkpoint: str) -> bool | None:
+        """Whether no node was set off in a checkpoint; None where its layout does not tell."""
+
+
+def turns_by_questions(line: Line, steps: Sequence[Step], found: Findings, records: Records) -> Turns:
     """Number the questions and give each its span: from the row that took it to the row before the next one."""
     pruned = line.front_missing or bool(line.seams)
     total_is: TotalIs = "exact"
     if pruned and found.named_at_front:
         total_is = "estimate"
-    elif pruned and found.trimmed_at_front:
+    elif pruned and (found.trimmed_at_front or found.removes):
         total_is = "at_least"
-    return Turns(_number(line, steps, found.questions, writes), "questions", total_is)
+    return Turns(_number(line, steps, found.questions, records), "questions", total_is)
 
 
-def turns_by_inputs(
-    line: Line, steps: Sequence[Step], inputs: Sequence[Question], writes: Mapping[str, Sequence[Write]]
-) -> Turns:
+def turns_by_inputs(line: Line, steps: Sequence[Step], inputs: Sequence[Question], records: Records) -> Turns:
     """One turn per input, for threads whose question does not travel as a message."""
     pruned = line.front_dangling or bool(line.seams)
-    return Turns(_number(line, steps, inputs, writes), "inputs", "at_least" if pruned else "exact")
+    return Turns(_number(line, steps, inputs, records), "inputs", "at_least" if pruned else "exact")
 
 
 def input_rows(line: Line, steps: Sequence[Step], writes: Mapping[str, Sequence[Write]]) -> list[int]:
@@ -142,7 +148,7 @@ def input_rows(line: Line, steps: Sequence[Step], writes: Mapping[str, Sequence[
 
 
 def _number(
-    line: Line, steps: Sequence[Step], questions: Sequence[Question], writes: Mapping[str, Sequence[Write]]
+    line: Line, steps: Sequence[Step], questions: Sequence[Question], records: Records
 ) -> tuple[Turn, ...]:
     groups = [(start, list(group)) for start, group in groupby(enumerate(questions, 1), lambda q: q[1].start)]
     stops = [start for start, _ in groups[1:]] + [len(line.rows)]
@@ -157,7 +163,7 @@ def _number(
                 turns.append(
                     Turn(number, question.text, None, None, start if last else None, None, inherited=True)
                 )
-        end = _end(line, stop, any(q.inherited and q.start == stop for q in questions), writes)
+        end = _end(line, stop, any(q.inherited and q.start == stop for q in questions), records)
         for number, question in own:
             turns.append(
                 Turn(
@@ -166,7 +172,7 @@ def _number(
                     first=start,
                     last=stop - 1,
                     end=end,
-                    status=_status(stop - 1, line, steps, question, writes) if end == stop - 1 else None,
+                    status=_status(stop - 1, line, steps, question, records) if end == stop - 1 else None,
                     asked_with=tuple(n for n, _ in own) if len(own) > 1 else (),
                     edited=any(step.arrival == "update" for step in steps[start + 1 : stop]),
                     inherited=question.inherited,
@@ -184,35 +190,36 @@ def _turn_zero(line: Line, stop: int) -> Turn:
     return Turn(0, None, 0, stop - 1, stop - 1, None)
 
 
-def _end(line: Line, stop: int, others_between: bool, writes: Mapping[str, Sequence[Write]]) -> int | None:
+def _end(line: Line, stop: int, others_between: bool, records: Records) -> int | None:
     """The row with the state as a turn ended whose rows stop before ``stop``."""
     if stop not in line.seams:
         return stop - 1
     if line.rows[stop].source == "input" and not others_between:
         return stop  # an input row holds the state that it found
-    # Rows are missing after the last kept one. If no task wrote on it, in a thread that records what
-    # tasks write, nothing followed it in its run.
-    finished = bool(writes) and not _task_writes(writes.get(line.rows[stop - 1].id, ()))
-    return stop - 1 if finished else None
+    # Rows are missing after the last kept one. Where the graph had come to rest, nothing followed it in its run.
+    return stop - 1 if records.at_rest(line.rows[stop - 1].id) else None
 
 
 def _task_writes(on_row: Sequence[Write]) -> list[Write]:
     return [w for w in on_row if w.channel not in _SPECIAL and not is_update_task(w)]
 
 
-def _status(
-    last: int, line: Line, steps: Sequence[Step], question: Question, writes: Mapping[str, Sequence[Write]]
-) -> Status:
+def _status(last: int, line: Line, steps: Sequence[Step], question: Question, records: Records) -> Status:
     """How a turn ended, by what its tasks left on its last row and what the step before it had set off."""
-    if question.waiting and last == question.start:
-        return "never_ran"
-    on_last = writes.get(line.rows[last].id, ())
+    on_last = records.writes.get(line.rows[last].id, ())
     channels = {w.channel for w in on_last}
     if ERROR in channels:
         return "error"
     if INTERRUPT in channels:
         return "interrupted"
-    if _task_writes(on_last) or line.rows[last].source == "input":
+    if _task_writes(on_last):
         return "unfinished"
-    triggered = any(w.channel.startswith(_TRIGGERS) for w in steps[last].writes or ())
-    return "unfinished" if triggered else "complete"
+    if last == question.start and question.waiting:
+        return "never_ran"
+    if last == question.row and (steps[last].took_input or steps[last].arrival == "update"):
+        return "never_ran"  # it reached the messages, and no node ran
+    made_by = steps[last].writes
+    if made_by is None:
+        is_tip = last == len(line.rows) - 1
+        return "unfinished" if is_tip and records.at_rest(line.rows[last].id) is False else "complete"
+    return "unfinished" if any(is_trigger(w) for w in made_by) else "complete"
