@@ -154,6 +154,8 @@ def class_name(stored: Stored) -> str | None:
 
 def _encoding(stored: Stored) -> str:
     """``json``, ``msgpack`` or ``plain``."""
+    if stored.type is None and not stored.complete and not stored.data.strip(b" \t\r\n"):
+        raise Cut
     kind = payload.encoding(stored)
     if kind in ("json", "msgpack"):
         return kind
@@ -238,7 +240,10 @@ def _packed_class(data: bytes, start: int) -> str:
 
 def _json(stored: Stored) -> tuple[str, str]:
     text, errors = payload.json_text(stored.data)
-    return text.lstrip(" \t\r\n"), errors
+    text = text.lstrip(" \t\r\n")
+    if not text:
+        raise _broken(stored)
+    return text, errors
 
 
 def _json_slice(text: str, errors: str) -> Stored:
@@ -309,8 +314,6 @@ def _broken(stored: Stored) -> Cut | Unreadable:
 
 def _json_class(stored: Stored) -> str | None:
     text, _ = _json(stored)
-    if not text:
-        raise _broken(stored)
     if not text.startswith("{") or (stored.complete and '"lc"' not in text):
         return None
     found: dict[str, Any] = {}

@@ -53,7 +53,8 @@ def instance(
 
 def is_secret(name: str) -> bool:
     """Whether a class of this name keeps its content from being shown (pydantic's ``Secret*``)."""
-    return name.split("[", 1)[0].rpartition(".")[2].startswith("Secret")
+    name = name.split("[", 1)[0].rpartition(".")[2]
+    return name.startswith("Secret") or name.endswith(("SecretStr", "SecretBytes"))
 
 
 def is_plain(name: str) -> bool:

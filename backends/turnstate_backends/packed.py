@@ -41,11 +41,21 @@ class Ext:
         self.data = data
 
 
+class BadText:
+    """Bytes that stand where text was announced and are not UTF-8."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
 def unpack(data: bytes) -> Any:
     """One value as plain data, with an :class:`Ext` wherever an extension stands.
 
     Bytes after the value are ignored, as LangGraph ignores them. Keys of a mapping come out as
-    :func:`hashable` gives them. Text that is not UTF-8 is replaced by a :class:`Damage` instance.
+    :func:`hashable` gives them. Text that is not UTF-8 comes out as
+    :class:`BadText`.
 
     Raises:
         Damage: No whole value begins at the first byte, or it nests deeper than about 1,000 levels.
@@ -210,7 +220,7 @@ def _tuple(items: Any, levels: int) -> tuple[Any, ...] | None:
             item = _tuple(item, levels - 1)
             if item is None:
                 return None
-        elif kind is dict or kind is Ext or kind is Damage:
+        elif kind is dict or kind is Ext or kind is BadText:
             return None
         parts.append(item)
     return tuple(parts)
@@ -230,6 +240,8 @@ def _stand_in(noun: str, key: Any) -> str:
             todo.extend(item.values())
         elif isinstance(item, Ext):
             digest.update(b"ext %d %d;" % (item.code, len(item.data)) + item.data)
+        elif isinstance(item, BadText):
+            digest.update(b"text %d;" % len(item.data) + item.data)
         else:
             digest.update(f"{type(item).__name__} {item!r};".encode("utf-8", "backslashreplace"))
     return f"<{noun} {digest.hexdigest()[:16]}>"
@@ -314,7 +326,7 @@ def _scalar(data: bytes, at: int, family: int, length: int, is_key: bool) -> tup
     return _text(raw, is_key), start + length
 
 
-def _text(raw: bytes, is_key: bool) -> str | Damage:
+def _text(raw: bytes, is_key: bool) -> str | BadText:
     for errors in ("strict", "surrogatepass"):
         try:
             return raw.decode("utf-8", errors)
@@ -322,4 +334,4 @@ def _text(raw: bytes, is_key: bool) -> str | Damage:
             continue
     if is_key:  # a mapping cannot do without its key
         return raw.decode("utf-8", "surrogateescape")
-    return Damage("its text is not UTF-8")
+    return BadText(raw)

@@ -20,20 +20,22 @@ from typing import Any
 from turnstate_backends import packed
 from turnstate_backends.arrays import ndarray
 from turnstate_backends.instances import instance
-from turnstate_backends.packed import Damage, Ext
+from turnstate_backends.packed import BadText, Damage, Ext
 from turnstate_backends.values import AbsenceKind, Absent, Stored, Tagged
 
 LEVELS = 200
-"""Deepest nesting of a decoded value, so that whoever walks it may recurse. What lies deeper is absent."""
+"""Deepest nesting of a decoded value, give or take one, so that whoever walks it may recurse.
+What lies deeper is absent."""
 
 DELTA_SNAPSHOT = "langgraph.checkpoint.serde.types._DeltaSnapshot"
 NDARRAY = "numpy.ndarray"
 TIMESTAMP = "msgpack.Timestamp"
 
-_OPEN = frozenset({list, dict, Ext, Damage})
+_OPEN = frozenset({list, dict, Ext, BadText})
 _OPEN_WITH_TEXT = _OPEN | {str}
 _ESCAPED = re.compile("[\udc80-\udcff]")
 _JSON_START = re.compile(rb"""[ \t\r\n]*[\[{"\-0-9tfnNI]""")
+_NOT_TEXT = "its text is not UTF-8"
 _TOO_DEEP = f"nested deeper than {LEVELS} levels"
 
 
@@ -197,10 +199,10 @@ class _Finish:
                 if type(item) in is_open:
                     value[index] = self.value(item, depth + 1)
             return value
-        if kind is Damage:
-            return _absent("undecodable", self._stored, str(value))
+        if kind is BadText:
+            return _part("msgpack text", value.data, _NOT_TEXT)
         if kind is str and self._escapes and _ESCAPED.search(value):
-            return _part("json", value.encode("utf-8", "surrogateescape"), "its text is not UTF-8")
+            return _part("json text", value.encode("utf-8", "surrogateescape"), _NOT_TEXT)
         return value
 
     def _mapping(self, fields: dict[Any, Any], depth: int) -> Any:
@@ -249,7 +251,9 @@ class _Finish:
         try:
             parts = packed.unpack(data)
             if code == packed.ARRAY:
-                return Tagged(NDARRAY, ndarray(*parts))
+                array = ndarray(*parts)
+                deep = depth + len(array["shape"]) > LEVELS
+                return _part(label, data, _TOO_DEEP) if deep else Tagged(NDARRAY, array)
         except Damage as damage:
             return _part(label, data, str(damage))
         except (TypeError, ValueError) as error:
@@ -265,10 +269,10 @@ class _Finish:
 
     def _instance(self, code: int, parts: list[Any], depth: int) -> Any:
         name = f"{parts[0]}.{parts[1]}"
-        argument = self.value(parts[2], depth + 1)
         if code == packed.METHOD and parts[3] != "fromisoformat":  # the only one that LangGraph writes
-            method = self.value(parts[3], depth + 1)
-            return instance(name, [], {}, {"method": method, "argument": argument}, reveal=self._reveal)
+            call = self.value({"method": parts[3], "argument": parts[2]}, depth + 1)
+            return instance(name, [], {}, call, reveal=self._reveal)
+        argument = self.value(parts[2], depth + 1)
         if code in (packed.CLASS_OF_ONE, packed.METHOD):
             return instance(name, [argument], {}, argument, reveal=self._reveal)
         return instance(name, _list(argument), _dict(argument), argument, reveal=self._reveal)
