@@ -635,7 +635,8 @@ def test_failures_to_connect_say_what_to_check(
     missing = _fails("service=nope")
     assert missing.why == 'definition of service "nope" not found'
     assert missing.hint == "Check ~/.pg_service.conf or PGSERVICEFILE."
-    assert _fails("postgresql://no-host.invalid/db").hint == "Check the host name."
+    assert _fails("postgresql://no-host.invalid/db").hint == "Check host name and port."
+    assert _fails(f"host={'a' * 70}.invalid").what == f"cannot connect to host={'a' * 70}.invalid"
     down = _fails("postgresql://127.0.0.1:1/db")
     assert down.what == "cannot connect to postgresql://127.0.0.1:1/db"
     assert down.why.endswith("Connection refused")

@@ -429,7 +429,7 @@ def _connect(address: PostgresAddress, secrets: frozenset[str]) -> psycopg.Conne
     try:
         # prepare_threshold: a statement prepared on one server connection of a pooler is missing on the next.
         return psycopg.connect(make_conninfo(**params), prepare_threshold=None)
-    except psycopg.Error as error:
+    except (psycopg.Error, ValueError) as error:  # ValueError: a host name that cannot be looked up at all
         failure = _connection_failure(str(error), address.display, secrets)
     raise failure  # outside the handler, so that nothing of libpq's hangs on it
 
@@ -550,7 +550,7 @@ _CONNECTION_FAILURES: Final = (
     ('role ".*" does not exist', "Check the user name."),
     ('database ".*" does not exist', "Check the database name in the address."),
     ('service (file )?".*" not found', "Check ~/.pg_service.conf or PGSERVICEFILE."),
-    ("translate host name|resolve host", "Check the host name."),
+    ("translate host name|resolve host", "Check host name and port."),
     ("SSL off|no encryption|SSL required", "The server wants TLS: add sslmode=require."),
     ("does not support SSL", "The server offers no TLS: leave sslmode out, or ask its operator."),
     ("certificate|SSL|GSS", "Check sslmode and sslrootcert."),
