@@ -109,6 +109,11 @@ def scenarios() -> list[Recording]:
     return [recording(name) for name in SCENARIOS]
 
 
+def releases() -> list[Recording]:
+    """The demo conversation as older LangGraph releases stored it; not recordable with the installed one."""
+    return [_recording(path.stem, load_truth(path)) for path in sorted(FIXTURES.glob("release-*.json"))]
+
+
 def recording(name: str) -> Recording:
     """One committed recording."""
     return _recording(name, load_truth(FIXTURES / f"{name}.json"))
