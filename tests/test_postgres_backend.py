@@ -289,7 +289,8 @@ def test_rows_of_older_savers_hold_their_emptiness_as_a_row_and_no_inline_values
     _execute(
         pg_dsn,
         """insert into checkpoints (thread_id, checkpoint_id, checkpoint, metadata) values ('t', 'c',
-           '{"v": 1, "ts": "2024-06-01T00:00:00+00:00", "channel_versions": {"a": 3, "b": "2.0", "start:x": "1"}}',
+           '{"v": 1, "ts": "2024-06-01T00:00:00+00:00", "channel_versions": {"a": 3, "b": "2.0", "start:x": "1",
+           "node": "00000000000000000000000000000004.", "lost": "4.5"}}',
            '{"source": "loop", "step": "7", "writes": {"x": 1}, "run_id": "r"}')""",
         "insert into checkpoint_blobs values ('t', '', 'a', '3', 'json', '[1]'), "
         "('t', '', 'b', '2.0', 'empty', null)",
@@ -297,11 +298,21 @@ def test_rows_of_older_savers_hold_their_emptiness_as_a_row_and_no_inline_values
     with _open(pg_dsn) as store:
         [row] = store.checkpoints("t", "")
         assert (row.parent, row.source, row.step, row.run_id) == (None, "loop", 7, "r")
-        assert store.versions("t", "", ["c"]) == {"c": {"a": "3", "b": "2.0", "start:x": "1"}}
+        assert store.versions("t", "", ["c"]) == {
+            "c": {
+                "a": "3",
+                "b": "2.0",
+                "start:x": "1",
+                "node": "00000000000000000000000000000004.",
+                "lost": "4.5",
+            }
+        }
         assert store.values("t", "", "c") == {
             "a": Stored("json", b"[1]", 3),
             "b": Absent("empty", {"version": "2.0"}),
             "start:x": Absent("empty", {"version": "1"}),
+            "node": Absent("empty", {"version": "00000000000000000000000000000004."}),
+            "lost": Absent("value_missing", {"version": "4.5"}),
         }
 
 

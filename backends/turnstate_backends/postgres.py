@@ -313,7 +313,7 @@ class PostgresStore:
             elif inlined is not None and not (inlined == "true" and channel in self._deltas(thread, ns)):
                 data = inlined.encode("utf-8", self._text_errors)
                 found[channel] = Stored("json", data, len(data))
-            elif inlined is None and (is_delta or channel.startswith(_CONSUMED)):
+            elif inlined is None and (is_delta or _emptied_by_name(channel, version or "")):
                 found[channel] = Absent("empty", at)
             elif version is not None:
                 missing[channel] = version
@@ -640,6 +640,12 @@ def _thread_row(thread: str, namespaces: Sequence[tuple[str, int, str, str]]) ->
         last=max(last for _, _, _, last in namespaces),
         head=next((last for ns, _, _, last in namespaces if ns == ""), None),
     )
+
+
+def _emptied_by_name(channel: str, version: str) -> bool:
+    """Whether a version without a row is no loss: consumed by its step, or, in checkpoint-postgres 1.0,
+    a version that ends in the hash of the value and has none (``get_next_version``)."""
+    return channel.startswith(_CONSUMED) or version.endswith(".")
 
 
 def _whole_number(text: str | None) -> int | None:
