@@ -16,7 +16,7 @@ from turnstate_backends import heads
 from turnstate_backends.values import Absent, Stored
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Key:
     """A channel (``entry`` None) or an entry of a mapping channel.
 
@@ -104,12 +104,14 @@ def find(name: str, keys: Iterable[Key]) -> Key | None:
     channels = {key.channel for key in known}
     if name in channels:
         return Key(name)
-    entries = sorted(key for key in known if key.entry == name)
+    entries = sorted((key for key in known if key.entry == name), key=lambda key: key.channel)
     if len(entries) > 1:
         raise AmbiguousKey([key.full_name for key in entries])
     if entries:
         return entries[0]
-    return next((key for key in sorted(known) if key.entry is not None and key.full_name == name), None)
+    # ``a:b:c`` can be read in two ways where a name has a colon itself: the shorter channel wins.
+    spelled = [key for key in known if key.entry is not None and key.full_name == name]
+    return min(spelled, key=lambda key: key.channel, default=None)
 
 
 def is_glob(name: str) -> bool:

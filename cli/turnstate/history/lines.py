@@ -162,7 +162,8 @@ class Forest:
 
 
 def _is_beginning(row: Checkpoint) -> bool:
-    return not row.parent and row.step == -1
+    """Whether nothing came before the row: a first input is step -1, ``update_state`` on an empty thread step 0."""
+    return not row.parent and (row.step == -1 or (row.source == "update" and row.step == 0))
 
 
 def forest(rows: Iterable[Checkpoint]) -> Forest:

@@ -75,6 +75,7 @@ class Findings:
         named_at_front: A message with a ``name`` was counted in a row whose past is gone: perhaps a node's.
         trimmed_at_front: Such a row shows that messages had been taken out before.
         removes: The graph takes messages out of the list: some write on the line did.
+        unreadable: An input wrote messages that cannot be read (encrypted, damaged); one question was assumed.
     """
 
     questions: list[Question] = field(default_factory=list)
@@ -82,6 +83,7 @@ class Findings:
     named_at_front: bool = False
     trimmed_at_front: bool = False
     removes: bool = False
+    unreadable: bool = False
 
 
 def find_questions(line: Line, steps: Sequence[Step], reader: MessageReader) -> Findings:
@@ -98,7 +100,11 @@ def find_questions(line: Line, steps: Sequence[Step], reader: MessageReader) -> 
         elif step.took_input or step.arrival in ("update", "fork"):
             asked = _from_outside(i, line, steps, known, found)
             start = _input_row(i, line) if step.took_input else i
-            found.questions += [Question(m.text, i, start) for m in asked]
+            if asked is None:
+                found.unreadable = True
+                found.questions.append(Question(None, i, start))
+            else:
+                found.questions += [Question(m.text, i, start) for m in asked]
         elif step.arrival == "run":
             asked = known.new(_leading(_added(i, line, reader)), at_input=True)
             found.questions += [Question(m.text, i, i) for m in asked]
@@ -127,12 +133,15 @@ def _at_first_row(i: int, line: Line, known: _Known, found: Findings) -> None:
 
 def _from_outside(
     i: int, line: Line, steps: Sequence[Step], known: _Known, found: Findings
-) -> Sequence[Message]:
-    """The questions that an input or an ``update_state`` brought."""
+) -> Sequence[Message] | None:
+    """The questions that an input or an ``update_state`` brought; None when it brought what cannot be read."""
     parent, step = line.rows[i - 1], steps[i]
     lists = _written_by(step.writes, known.reader.written(parent.id)) if step.writes is not None else None
     if lists is not None and not lists:
         return ()
+    unread = lists is None and step.writes is not None
+    if unread and step.took_input and known.reader.state(line.rows[i].id) is None:
+        return None
     if lists is None or any(part.replaces for part in lists):
         brought: Sequence[Message] = _added(i, line, known.reader)
         if step.arrival == "run":

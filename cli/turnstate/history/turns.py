@@ -70,7 +70,7 @@ class Turns:
         turns: All of them, those no longer retained included, in order; ``turns[0]`` is turn 0.
         by: What was counted.
         total_is: ``exact``; ``at_least`` where rows and messages are both gone, so some may not be seen;
-            ``estimate`` where a message that may be a node's own had to be counted.
+            ``estimate`` where a message that may be a node's own had to be counted, or cannot be read.
     """
 
     turns: tuple[Turn, ...]
@@ -123,7 +123,7 @@ def turns_by_questions(line: Line, steps: Sequence[Step], found: Findings, recor
     """Number the questions and give each its span: from the row that took it to the row before the next one."""
     pruned = line.front_missing or bool(line.seams)
     total_is: TotalIs = "exact"
-    if pruned and found.named_at_front:
+    if found.unreadable or (pruned and found.named_at_front):
         total_is = "estimate"
     elif pruned and (found.trimmed_at_front or found.removes):
         total_is = "at_least"
@@ -187,7 +187,8 @@ def _turn_zero(line: Line, stop: int) -> Turn:
         return Turn(0, None, None, None, None, None)
     if stop == 0:  # the first input row holds the state that it found
         return Turn(0, None, None, None, 0 if line.rows[0].source == "input" else None, None)
-    return Turn(0, None, 0, stop - 1, stop - 1, None)
+    edited = any(row.source == "update" for row in line.rows[:stop])
+    return Turn(0, None, 0, stop - 1, stop - 1, None, edited=edited)
 
 
 def _end(line: Line, stop: int, others_between: bool, records: Records) -> int | None:
