@@ -1,10 +1,8 @@
 """A store that ``PostgresSaver`` (or its LangGraph.js or shallow relative) wrote, read from PostgreSQL.
 
-Knows the tables' layouts, the statements and what PostgreSQL's errors mean. Decodes no payload.
-
-Everything runs in one ``REPEATABLE READ, READ ONLY`` transaction that begins with the catalogue query.
-Nothing relies on the session, so a pooler in transaction mode serves as well: no prepared statement,
-settings only with ``SET LOCAL`` meaning, cursors only inside the transaction.
+Knows the statements and what their rows mean. Decodes no payload. Everything runs in one ``REPEATABLE READ,
+READ ONLY`` transaction; how it is begun, which layout was found and what errors mean stands in the modules
+beside this one (``postgres_connection``, ``postgres_layout``, ``postgres_errors``).
 """
 
 from __future__ import annotations
@@ -13,50 +11,24 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import count
 from types import TracebackType
 from typing import Any, Final, Self
 
 import psycopg
-from psycopg import pq, sql
-from psycopg.abc import Buffer
-from psycopg.adapt import Dumper, Loader
-from psycopg.conninfo import make_conninfo
+from psycopg import sql
 
 from turnstate_backends.address import PostgresAddress, spellings_of
-from turnstate_backends.interface import Checkpoint, StoreError, ThreadRow, Write
+from turnstate_backends.interface import Checkpoint, ThreadRow, Write
+from turnstate_backends.postgres_connection import SETTINGS, begin, connect, unchecked_text
+from turnstate_backends.postgres_errors import store_errors
+from turnstate_backends.postgres_layout import LAYOUT, TABLES, layout
 from turnstate_backends.values import AbsenceKind, Absent, Stored
 
-# --- statements -------------------------------------------------------------------------------------
 # {checkpoints}, {blobs}, {writes}: qualified table names. {id}, {parent}, {same_version}, {path}: what the
-# layouts differ in, see _PARTS.
-
-# The catalogue shows every table to every role, whatever it may read; information_schema does not.
-LAYOUT: Final = """
-select n.nspname, c.relname,
-       array(select a.attname::text from pg_catalog.pg_attribute a
-             where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped),
-       pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
-       pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-           and pg_catalog.has_any_column_privilege(c.oid, 'SELECT'),
-       pg_catalog.array_position(pg_catalog.current_schemas(false), n.nspname)
-from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where c.relname = any(%s) and c.relkind in ('r', 'p', 'v', 'm', 'f')
-"""
-
-# search_path: no function or operator of the store is called. row_security: a policy that hides rows
-# raises an error instead of making them look pruned. jit: compiling takes longer than these statements.
-# The scans: rows are wide and statistics often old, so every read goes along an index.
-SETTINGS: Final = """
-select pg_catalog.set_config('search_path', 'pg_catalog', true),
-       pg_catalog.set_config('row_security', 'off', true),
-       pg_catalog.set_config('jit', 'off', true),
-       pg_catalog.set_config('enable_seqscan', 'off', true),
-       pg_catalog.set_config('enable_bitmapscan', 'off', true)
-"""
+# layouts differ in; see postgres_layout.
 
 # One descent of the primary key per namespace, however many rows lie between.
 NAMESPACES: Final = """
@@ -166,46 +138,10 @@ from {checkpoints} c where c.thread_id = %s and c.checkpoint_ns = %s
   and jsonb_typeof(c.metadata -> 'counters_since_delta_snapshot') = 'object'
 """
 
-# --- layouts ----------------------------------------------------------------------------------------
-
-_REQUIRED: Final = {
-    "checkpoints": {"thread_id", "checkpoint_ns", "checkpoint", "metadata"},
-    "checkpoint_blobs": {"thread_id", "checkpoint_ns", "channel", "type", "blob"},
-    "checkpoint_writes": {
-        "thread_id",
-        "checkpoint_ns",
-        "checkpoint_id",
-        "task_id",
-        "idx",
-        "channel",
-        "type",
-        "blob",
-    },
-}
-_TABLES: Final = tuple(_REQUIRED)
-
-_FULL: Final = {
-    "id": "c.checkpoint_id",
-    "parent": "c.parent_checkpoint_id",
-    "same_version": "b.version = v.version",
-}
-# ShallowPostgresSaver: one row per namespace, its blobs overwritten in place.
-_SHALLOW: Final = {"id": "(c.checkpoint ->> 'id')", "parent": "null::text", "same_version": "true"}
-
 # Channels that a step consumes: emptied without a row being written since checkpoint-postgres 2.0.23.
 _CONSUMED: Final = ("__start__", "branch:", "start:", "__pregel_")
 
 _BATCH_BYTES: Final = 8 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """One of the store's tables as the catalogue has it."""
-
-    columns: frozenset[str]
-    usable: bool
-    readable: bool
-    rank: int | None
 
 
 class PostgresStore:
@@ -225,7 +161,7 @@ class PostgresStore:
         self._cursors = count(1)
         self._emptied: dict[tuple[str, str], dict[str, set[str]]] = {}
         self._delta_channels: dict[tuple[str, str], frozenset[str]] = {}
-        self._text_errors = "surrogateescape" if _unchecked_text(connection) else "strict"
+        self._text_errors = "surrogateescape" if unchecked_text(connection) else "strict"
 
     def threads(
         self, *, limit: int | None = None, pattern: str | None = None, thread: str | None = None
@@ -369,14 +305,14 @@ class PostgresStore:
 
     def _all(self, statement: str, params: Any = ()) -> list[tuple[Any, ...]]:
         query = sql.SQL(statement).format(**self._parts)
-        with _errors(self.name, self._secrets), self._connection.cursor(binary=True) as cursor:
+        with store_errors(self.name, self._secrets), self._connection.cursor(binary=True) as cursor:
             return cursor.execute(query, params).fetchall()
 
     def _stream(self, statement: str, params: Any, **parts: sql.Composable) -> Iterator[tuple[Any, ...]]:
         """Rows through a cursor on the server, in batches that hold about _BATCH_BYTES."""
         query = sql.SQL(statement).format(**self._parts, **parts)
         with (
-            _errors(self.name, self._secrets),
+            store_errors(self.name, self._secrets),
             self._connection.cursor(f"turnstate_{next(self._cursors)}", binary=True) as cursor,
         ):
             cursor.execute(query, params)
@@ -399,236 +335,16 @@ def open_postgres(address: PostgresAddress, schema: str | None = None) -> Postgr
         StoreError: No connection, no store there, a layout that is not known, or no right to read it.
     """
     secrets = address.secrets | spellings_of(os.environ.get("PGPASSWORD", ""))
-    connection = _connect(address, secrets)
+    connection = connect(address, secrets)
     try:
-        with _errors(address.display, secrets):
-            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            connection.read_only = True
-            if _unchecked_text(connection):
-                _take_text_as_it_is(connection)
-            rows = connection.execute(LAYOUT, [list(_TABLES)]).fetchall()
+        with store_errors(address.display, secrets):
+            begin(connection)
+            rows = connection.execute(LAYOUT, [list(TABLES)]).fetchall()
             connection.execute(SETTINGS)
-        return PostgresStore(connection, address.display, secrets, _layout(rows, address.display, schema))
+        return PostgresStore(connection, address.display, secrets, layout(rows, address.display, schema))
     except BaseException:
         connection.close()
         raise
-
-
-# --- connecting -------------------------------------------------------------------------------------
-
-
-def _connect(address: PostgresAddress, secrets: frozenset[str]) -> psycopg.Connection[tuple[Any, ...]]:
-    params: dict[str, Any] = dict(address.params)
-    # A service file may set these itself, and what is given explicitly would beat it.
-    if "service" not in params and "PGSERVICE" not in os.environ:
-        params = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"} | params
-        if "PGCONNECT_TIMEOUT" not in os.environ:
-            params = {"connect_timeout": "10"} | params
-    params = {"fallback_application_name": "turnstate"} | params | {"client_encoding": "UTF8"}
-    failure: StoreError
-    try:
-        # prepare_threshold: a statement prepared on one server connection of a pooler is missing on the next.
-        return psycopg.connect(make_conninfo(**params), prepare_threshold=None)
-    except (psycopg.Error, ValueError) as error:  # ValueError: a host name that cannot be looked up at all
-        failure = _connection_failure(str(error), address.display, secrets)
-    raise failure  # outside the handler, so that nothing of libpq's hangs on it
-
-
-def _unchecked_text(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
-    """Whether the server stores text without looking at its encoding (SQL_ASCII)."""
-    return connection.info.parameter_status("server_encoding") == "SQL_ASCII"
-
-
-def _take_text_as_it_is(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-    """Text of an SQL_ASCII server as UTF-8 where it is that, other bytes as surrogates (PEP 383).
-
-    With UTF8 as the client's encoding such a server refuses to send what is not UTF-8.
-    """
-    for type_name in ("text", "varchar", "name"):
-        connection.adapters.register_loader(type_name, _LenientLoader)
-        connection.adapters.register_loader(type_name, _LenientBinaryLoader)
-    connection.adapters.register_dumper(str, _LenientDumper)
-    connection.execute("select pg_catalog.set_config('client_encoding', 'SQL_ASCII', true)")
-
-
-class _LenientLoader(Loader):
-    def load(self, data: Buffer) -> str:
-        return bytes(data).decode("utf-8", "surrogateescape")
-
-
-class _LenientBinaryLoader(_LenientLoader):
-    format = pq.Format.BINARY
-
-
-class _LenientDumper(Dumper):
-    oid = psycopg.adapters.types["text"].oid
-
-    def dump(self, obj: str) -> bytes:
-        return obj.encode("utf-8", "surrogateescape")
-
-
-# --- layout -----------------------------------------------------------------------------------------
-
-
-def _layout(
-    rows: Sequence[tuple[Any, ...]], display: str, schema: str | None
-) -> Mapping[str, sql.Composable]:
-    """The parts of the statements that depend on the store, from the rows of LAYOUT."""
-    schemas: dict[str, dict[str, _Table]] = {}
-    for nspname, relname, columns, usable, readable, rank in rows:
-        schemas.setdefault(nspname, {})[relname] = _Table(frozenset(columns), usable, readable, rank)
-    ranks = {name: tables["checkpoints"].rank for name, tables in schemas.items() if "checkpoints" in tables}
-    if schema is None:
-        schema = min(
-            (name for name, rank in ranks.items() if rank is not None),
-            key=lambda name: ranks[name] or 0,
-            default=None,
-        )
-    if schema is None or "checkpoints" not in schemas.get(schema, {}):
-        elsewhere = sorted(name for name in ranks if name != schema)
-        raise StoreError(
-            f"no LangGraph store in {display}",
-            f"the schema {schema!r} has no table checkpoints"
-            if schema is not None
-            else "no schema on the search path has a table checkpoints",
-            f"There is one in {', '.join(map(repr, elsewhere))}: choose it with --schema."
-            if elsewhere
-            else "Check the database name; the saver's setup() creates the tables.",
-        )
-    tables = schemas[schema]
-    _refuse_other_layouts(tables, display, schema)
-    parts = _SHALLOW if "checkpoint_id" not in tables["checkpoints"].columns else _FULL
-    has_path = "task_path" in tables["checkpoint_writes"].columns
-    quoted = schema.replace("%", "%%")  # psycopg reads placeholders inside quoted names too
-    return {
-        "checkpoints": sql.Identifier(quoted, "checkpoints"),
-        "blobs": sql.Identifier(quoted, "checkpoint_blobs"),
-        "writes": sql.Identifier(quoted, "checkpoint_writes"),
-        "path": sql.SQL("w.task_path" if has_path else "''::text"),
-        **{name: sql.SQL(text) for name, text in parts.items()},
-    }
-
-
-def _refuse_other_layouts(tables: Mapping[str, _Table], display: str, schema: str) -> None:
-    if absent := [name for name in _TABLES if name not in tables]:
-        raise StoreError(
-            f"no LangGraph store in {display}",
-            f"the schema {schema!r} has {', '.join(sorted(tables))}, but not {', '.join(absent)}",
-            "Choose another schema with --schema, or check the database name.",
-        )
-    for name, required in _REQUIRED.items():
-        columns = tables[name].columns
-        shallow = "checkpoint_id" not in tables["checkpoints"].columns
-        if not shallow:
-            required = required | {
-                "checkpoints": {"parent_checkpoint_id"},
-                "checkpoint_blobs": {"version"},
-            }.get(name, set())
-        if not required <= columns or (shallow and name == "checkpoint_blobs" and "version" in columns):
-            raise StoreError(
-                f"the store in {display} has a layout that is not known",
-                f"{schema}.{name} has the columns {', '.join(sorted(columns))}",
-                "turnstate reads the tables of PostgresSaver (Python, JavaScript) and ShallowPostgresSaver.",
-            )
-    denied = [name for name in _TABLES if not tables[name].readable]
-    if denied:
-        usable = tables[denied[0]].usable
-        raise StoreError(
-            f"the store in {display} may not be read by this role",
-            f"it has no SELECT on {', '.join(f'{schema}.{name}' for name in denied)}"
-            if usable
-            else f"it has no USAGE on the schema {schema}",
-            f"GRANT USAGE ON SCHEMA {schema} and GRANT SELECT ON {', '.join(_TABLES)} to it.",
-        )
-
-
-# --- errors -----------------------------------------------------------------------------------------
-
-# What libpq and the server say while connecting, where there is no SQLSTATE, and what to do about it.
-_CONNECTION_FAILURES: Final = (
-    ("authentication failed|no password supplied", "Check user and password."),
-    ('role ".*" does not exist', "Check the user name."),
-    ('database ".*" does not exist', "Check the database name in the address."),
-    ('service (file )?".*" not found', "Check ~/.pg_service.conf or PGSERVICEFILE."),
-    ("translate host name|resolve host", "Check host name and port."),
-    ("SSL off|no encryption|SSL required", "The server wants TLS: add sslmode=require."),
-    ("does not support SSL", "The server offers no TLS: leave sslmode out, or ask its operator."),
-    ("certificate|SSL|GSS", "Check sslmode and sslrootcert."),
-    ("Connection refused|No such file or directory", "Check host and port, and that the server runs."),
-    ("timeout expired|timed out", "Check host and port; connect_timeout=SECONDS waits longer."),
-    ("too many (clients|connections)|remaining connection slots", "Try again later."),
-)
-
-# SQLSTATE or its class → (what, hint); https://www.postgresql.org/docs/18/errcodes-appendix.html
-_READ_FAILURES: Final = {
-    "42501": ("the role may not read {name}", "Grant it SELECT on the store's tables, past any row policy."),
-    "57014": (
-        "a statement on {name} was cancelled",
-        "Raise statement_timeout for this role, or ask for less.",
-    ),
-    "55P03": ("{name} is locked", "Try again when the migration that holds the lock is done."),
-    "25P03": (
-        "{name} ended the idle transaction",
-        "Raise idle_in_transaction_session_timeout for this role.",
-    ),
-    "25P02": ("{name} cannot be read any further", "An earlier statement failed; open the store again."),
-    "40001": ("{name} dropped the snapshot", "Try again, or read from the primary instead of a standby."),
-    "42P01": ("a table of {name} is gone", "Open the store again."),
-    "57": ("the connection to {name} was lost", "Try again; the server ended it."),
-    "08": ("the connection to {name} was lost", "Try again."),
-    "53": ("{name} has run out of a resource", "Try again later."),
-}
-
-
-@contextmanager
-def _errors(name: str, secrets: frozenset[str]) -> Iterator[None]:
-    """Turn the driver's errors into StoreError, without their text's secrets and without their chain."""
-    try:
-        yield
-    except psycopg.Error as error:
-        failure = _read_failure(error, name, secrets)
-    except UnicodeError as error:
-        failure = StoreError(
-            f"{name} cannot be read",
-            f"text in it or for it does not fit its encoding: {type(error).__name__}",
-            "Check the encoding of the database.",
-        )
-    else:
-        return
-    raise failure from None
-
-
-def _read_failure(error: psycopg.Error, name: str, secrets: frozenset[str]) -> StoreError:
-    state = error.sqlstate or ("08000" if isinstance(error, psycopg.OperationalError) else "")
-    what, hint = _READ_FAILURES.get(state) or _READ_FAILURES.get(
-        state[:2], ("{name} cannot be read", "Check that it is a LangGraph store.")
-    )
-    return StoreError(
-        what.format(name=name), _reason(error.diag.message_primary or str(error), secrets), hint
-    )
-
-
-def _connection_failure(message: str, name: str, secrets: frozenset[str]) -> StoreError:
-    reason = _reason(message, secrets)
-    for pattern, hint in _CONNECTION_FAILURES:
-        if re.search(pattern, message):
-            return StoreError(f"cannot connect to {name}", reason, hint)
-    return StoreError(f"cannot connect to {name}", reason, "Check the address.")
-
-
-def _reason(message: str, secrets: frozenset[str]) -> str:
-    """The line of a driver's message that tells most, secrets replaced."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason was given"]
-    chosen = next((line for line in lines if "FATAL:" in line), lines[0])
-    chosen = " ".join(re.sub(r"^(connection failed|connection is bad): ", "", chosen).split())
-    for secret in sorted(secrets, key=len, reverse=True):
-        # A short secret also occurs inside words, where it gives nothing away.
-        pattern = re.escape(secret) if len(secret) > 3 else rf"(?<!\w){re.escape(secret)}(?!\w)"
-        chosen = re.sub(pattern, "***", chosen)
-    return chosen
-
-
-# --- cells ------------------------------------------------------------------------------------------
 
 
 def _thread_row(thread: str, namespaces: Sequence[tuple[str, int, str, str]]) -> ThreadRow:
