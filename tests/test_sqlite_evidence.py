@@ -272,7 +272,8 @@ def test_frames_that_were_never_committed_are_not_read(folder: Path, tmp_path: P
     committed = os.path.getsize(path + "-wal")
     conn.execute("PRAGMA cache_size=2")
     for number in range(100):
-        conn.execute("INSERT INTO checkpoints VALUES ('t', '', ?, NULL, 'json', zeroblob(9000), '{}')", [f"open{number}"])
+        row = ["t", "", f"open{number}", None, "json", bytes(9000), "{}"]
+        conn.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     assert os.path.getsize(path + "-wal") > committed, "the open transaction must have spilled"
     """
     leave_hot(path, body)
@@ -615,3 +616,16 @@ def test_an_index_that_came_with_a_copy_is_not_taken_for_a_live_writer(folder: P
     with open_sqlite(copied / "a.db") as store:
         assert len(ids(store)) == 4
     assert look(copied) == before
+
+
+def test_a_damaged_index_of_a_live_writer_is_done_without(folder: Path) -> None:
+    path = folder / "a.db"
+    record(path)
+    with writer(path, "put(3); say('up'); wait()") as process:
+        assert heard(process) == "up"
+        with (folder / "a.db-shm").open("r+b") as index:
+            index.write(bytes(96))
+        before = look(folder)
+        with open_sqlite(path) as store:
+            assert len(ids(store)) == 4
+        assert look(folder) == before

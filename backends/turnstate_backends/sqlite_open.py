@@ -32,7 +32,6 @@ _SETTINGS = (
 # Before the first read, so that SQLite keeps the WAL index on the heap and asks for no -shm.
 _HEAP_WAL_INDEX = "PRAGMA locking_mode=EXCLUSIVE"
 _PIN_SNAPSHOT = "SELECT count(*) FROM sqlite_schema"
-_SQLITE_READONLY = 8
 
 _numbers = count(1)
 
@@ -114,7 +113,9 @@ def _open_by_state(name: str, real: Path, main: int, busy_seconds: float) -> Dat
     except files.Locked as error:
         raise _busy(name) from error
     if locked and _needs_locks(real, main):
-        return _open_locked(name, real, main, busy_seconds)
+        database = _open_locked(name, real, main, busy_seconds)
+        if database is not None:
+            return database
     if locked:
         files.unlock_shared(main)
     return _open_unlocked(name, real, main)
@@ -127,12 +128,18 @@ def _needs_locks(real: Path, main: int) -> bool:
     return header[files.READ_VERSION_OFFSET] != files.READ_VERSION_WAL
 
 
-def _open_locked(name: str, real: Path, main: int, busy_seconds: float) -> Database:
+def _open_locked(name: str, real: Path, main: int, busy_seconds: float) -> Database | None:
+    """None where the -shm is damaged or not filled yet: only a writer may repair it, and we do without."""
     location = f"file://{quote(os.fsencode(real))}?mode=ro&readonly_shm=1"
     with _plainly(name):
         connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         connection.set_busy_timeout(int(busy_seconds * 1000))
-        _pin(connection)
+        try:
+            _pin(connection)
+        except apsw.ReadOnlyError as error:
+            if _code(error) in (apsw.SQLITE_READONLY_RECOVERY, apsw.SQLITE_READONLY_CANTINIT):
+                return None
+            raise
     # The connection goes first: closing our descriptor drops its locks.
     return Database(name, connection, [lambda: files.release(main)])
 
@@ -141,7 +148,7 @@ def _open_unlocked(name: str, real: Path, main: int) -> Database:
     journal = beside(real, "-journal")
     try:
         pair = files.unlocked_files(main, beside(real, "-wal"))
-        if pair.wal is None and journal.exists() and _begins_with_magic(journal):
+        if journal.exists() and _begins_with_magic(journal):
             raise _hot_journal(name)
     except files.Changed as error:
         raise _changed(name) from error
@@ -317,11 +324,15 @@ def _plainly(name: str) -> Iterator[None]:
             "check the path",
         ) from error
     except apsw.ReadOnlyError as error:
-        if getattr(error, "extendedresult", None) == apsw.SQLITE_READONLY_ROLLBACK:
+        if _code(error) == apsw.SQLITE_READONLY_ROLLBACK:
             raise _hot_journal(name) from error
         raise _failed(name, error) from error
     except apsw.Error as error:
         raise _failed(name, error) from error
+
+
+def _code(error: apsw.Error) -> int:
+    return int(getattr(error, "extendedresult", 0))
 
 
 def _failed(name: str, error: apsw.Error) -> StoreError:
