@@ -1,0 +1,43 @@
+"""A Typer program with four commands that do nothing: what starting any such program costs."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer()
+
+
+@app.callback()
+def options(store: str = typer.Option("")) -> None:
+    """Take the store, and leave it alone."""
+
+
+@app.command()
+def threads(as_json: bool = typer.Option(False, "--json")) -> None:
+    """Do nothing."""
+
+
+@app.command()
+def turns(thread: str, as_json: bool = typer.Option(False, "--json")) -> None:
+    """Do nothing."""
+
+
+@app.command()
+def keys(
+    thread: str, turn: int = typer.Option(-1, "--turn"), as_json: bool = typer.Option(False, "--json")
+) -> None:
+    """Do nothing."""
+
+
+@app.command()
+def show(
+    thread: str,
+    key: str,
+    turn: int = typer.Option(-1, "--turn"),
+    as_json: bool = typer.Option(False, "--json"),
+) -> None:
+    """Do nothing."""
+
+
+if __name__ == "__main__":
+    app()

