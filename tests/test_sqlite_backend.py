@@ -180,6 +180,17 @@ def test_a_head_is_the_first_bytes_of_a_payload_and_its_whole_size(tmp_path: Pat
             assert write.value == Stored("msgpack", payload[:head], size)
 
 
+def test_a_table_without_rowid_is_read(tmp_path: Path) -> None:
+    schema = (CHECKPOINTS + WRITES).replace("));", ")) WITHOUT ROWID;")
+    rows = keys_only(("t", "", "1")) | {
+        "writes": [("t", "", "1", "task", "", 0, "c", "msgpack", b"ab" * 5000)]
+    }
+    with open_sqlite(make(tmp_path / "a.db", schema, rows)) as store:
+        assert [row.id for row in store.threads()] == ["t"]
+        (write,) = store.writes("t", "", head=3)
+        assert write.value == Stored("msgpack", b"aba", 10_000)
+
+
 def test_writes_of_a_checkpoint_that_is_gone_are_given(tmp_path: Path) -> None:
     rows = {"writes": [("t", "", "gone", "task", "", -1, "__error__", None, None)]}
     with open_sqlite(make(tmp_path / "a.db", CHECKPOINTS + WRITES, rows)) as store:

@@ -548,6 +548,32 @@ def test_a_store_that_stays_locked_is_said_to_be_so(folder: Path, body: str) -> 
             assert len(ids(store)) >= 3
 
 
+def test_rows_before_a_transaction_that_another_process_has_open_are_read(folder: Path) -> None:
+    path = folder / "a.db"
+    record(path)
+    to_rollback_journal(path)
+    body = "saver.is_setup = True; conn.execute('DELETE FROM checkpoints'); say('begun'); wait()"
+    with writer(path, body) as process:
+        assert heard(process) == "begun"
+        before = look(folder)
+        assert "a.db-journal" in before
+        with open_sqlite(path) as store:
+            assert len(ids(store)) == 3
+        assert look(folder) == before
+
+
+def test_a_transaction_that_this_process_has_open_is_not_mistaken_for_committed_rows(folder: Path) -> None:
+    path = folder / "a.db"
+    record(path)
+    to_rollback_journal(path)
+    with closing(sqlite3.connect(path)) as conn:
+        conn.execute("PRAGMA cache_size=1")
+        conn.execute("UPDATE checkpoints SET checkpoint = zeroblob(90000)")
+        with pytest.raises(StoreError) as error:
+            open_sqlite(path)
+        assert "-journal" in error.value.why
+
+
 def test_opening_waits_for_a_writer_that_finishes_in_time(folder: Path) -> None:
     path = folder / "a.db"
     record(path)

@@ -53,6 +53,7 @@ _WRITE_FIELDS: tuple[tuple[str, tuple[str, ...], str | None], ...] = (
 
 _TABLES = "SELECT CAST(name AS BLOB) FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 _COLUMNS = "SELECT CAST(name AS BLOB) FROM pragma_table_info(?)"
+_WITHOUT_ROWID = "SELECT wr FROM pragma_table_list(?) WHERE schema = 'main'"
 _ENCODING = "PRAGMA encoding"
 
 # Steps from key to key through the primary key's index; neither a row nor a state is looked at.
@@ -121,11 +122,13 @@ class Layout:
         checkpoints: A table expression with the columns of ``_CHECKPOINT_FIELDS``.
         writes: The same for ``_WRITE_FIELDS``; None where the file has no such table.
         codec: Name of the Python codec for text as stored.
+        writes_have_rowid: False for a table that somebody made ``WITHOUT ROWID``.
     """
 
     checkpoints: str
     writes: str | None
     codec: str
+    writes_have_rowid: bool = True
 
     def encode(self, text: str) -> bytes:
         """Text as the bytes that the store holds."""
@@ -219,7 +222,9 @@ class SqliteStore:
             if texts is not None:
                 sql += f" AND {column} {_AMONG}"
                 parameters.append(self._layout.listed(texts))
-        part = _WHOLE if head is None else _NOTHING if head == 0 else _SHORT_OR_ROWID
+        part = _NOTHING if head == 0 else _WHOLE
+        if head and self._layout.writes_have_rowid:
+            part = _SHORT_OR_ROWID
         decode = self._layout.decode
         for checkpoint, task, path, idx, channel, type_, size, data in self._rows(
             sql, *parameters, payload=part
@@ -307,6 +312,9 @@ def open_sqlite(path: Path, *, busy_seconds: float = 5.0) -> SqliteStore:
     Raises:
         StoreError: The path is missing, no SQLite database, not a checkpoint store, locked, or in a
             state that cannot be read without writing.
+
+    This process may have the file open already. It should not open it by other means while the store is
+    open, since closing the store can then drop the locks of that connection (POSIX).
     """
     from turnstate_backends.sqlite_open import open_database
 
@@ -327,7 +335,7 @@ def _layout(database: Database) -> Layout:
         raise _foreign(database.name, f"it has no table 'checkpoints'; its tables: {found}")
     checkpoints = _table(database, "checkpoints", _CHECKPOINT_FIELDS, codec)
     writes = _table(database, "writes", _WRITE_FIELDS, codec) if "writes" in tables else None
-    return Layout(checkpoints, writes, codec)
+    return Layout(checkpoints, writes, codec, _has_rowid(database, "writes"))
 
 
 def _table(
@@ -335,7 +343,7 @@ def _table(
 ) -> str:
     columns = [_printable(name, codec) for (name,) in database.rows(_COLUMNS, (table,))]
     present = {column.lower() for column in columns}
-    selected = ["rowid"]
+    selected = ["rowid"] if _has_rowid(database, table) else []
     for field, names, stand_in in fields:
         source = next((name for name in names if name in present), stand_in)
         if source is None:
@@ -346,6 +354,10 @@ def _table(
         selected.append(f"{source} AS {field}")
     # Every part is a literal of this module.
     return f"(SELECT {', '.join(selected)} FROM main.{table})"  # noqa: S608
+
+
+def _has_rowid(database: Database, table: str) -> bool:
+    return not any(without for (without,) in database.rows(_WITHOUT_ROWID, (table,)))
 
 
 def _foreign(name: str, found: str) -> StoreError:
@@ -379,7 +391,7 @@ def _state(stored: Stored) -> _State | Absent:
     if stored.type is not None and "+" in stored.type:
         return _absent("encrypted", stored, "the checkpoint is encrypted")
     try:
-        parts = heads.entries(Stored(stored.type or _guessed_type(stored.data), stored.data, stored.size))
+        parts = heads.entries(stored)
         if parts is None:
             return _absent("undecodable", stored, "the checkpoint is not a mapping")
         values = _entries(parts.get("channel_values"))
@@ -389,13 +401,6 @@ def _state(stored: Stored) -> _State | Absent:
     except heads.Unreadable as error:
         return _absent("undecodable", stored, str(error))
     return _State(values, {name: str(payload.decode(version)) for name, version in versions.items()})
-
-
-def _guessed_type(data: bytes) -> str:
-    """Layouts without a ``type`` column held pickle at first, then JSON."""
-    if data[:1] == b"{":
-        return "json"
-    return "pickle" if data[:2] in (b"\x80\x04", b"\x80\x05") else "msgpack"
 
 
 def _entries(stored: Stored | None) -> Mapping[str, Stored]:

@@ -43,7 +43,7 @@ class Database:
         name: What the user calls it.
     """
 
-    def __init__(self, name: str, connection: apsw.Connection, release: Sequence[Any]) -> None:
+    def __init__(self, name: str, connection: apsw.Connection, release: Sequence[Callable[[], None]]) -> None:
         self.name = name
         self._connection: apsw.Connection | None = connection
         self._release = release
@@ -145,17 +145,16 @@ def _open_locked(name: str, real: Path, main: int, busy_seconds: float) -> Datab
 
 
 def _open_unlocked(name: str, real: Path, main: int) -> Database:
-    journal = beside(real, "-journal")
     try:
         pair = files.unlocked_files(main, beside(real, "-wal"))
-        if journal.exists() and _begins_with_magic(journal):
-            raise _hot_journal(name)
     except files.Changed as error:
         raise _changed(name) from error
     except OSError as error:
         raise _unreadable(name, error) from error
     vfs = _UnlockedVFS(f"turnstate-{next(_numbers)}", pair)
     try:
+        if _begins_a_journal(beside(real, "-journal")):
+            raise _hot_journal(name)
         with _plainly(name):
             connection = apsw.Connection(_MAIN, flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs.vfs_name)
             connection.execute(_HEAP_WAL_INDEX)
@@ -221,7 +220,7 @@ class _UnlockedVFS(apsw.VFS):
 
 
 class _UnlockedFile:
-    def __init__(self, read: Any, size: Any) -> None:
+    def __init__(self, read: Callable[[int, int], bytes], size: Callable[[], int]) -> None:
         self.xRead = read
         self.xFileSize = size
 
@@ -304,9 +303,15 @@ def _refuse_content(name: str, real: Path, header: bytes) -> None:
     )
 
 
-def _begins_with_magic(journal: Path) -> bool:
-    with journal.open("rb") as stream:
-        return stream.read(len(files.JOURNAL_MAGIC)) == files.JOURNAL_MAGIC
+def _begins_a_journal(journal: Path) -> bool:
+    """Whether a rollback journal is in use: SQLite ends one by deleting, emptying or zeroing its header."""
+    try:
+        with journal.open("rb") as stream:
+            return stream.read(len(files.JOURNAL_MAGIC)) == files.JOURNAL_MAGIC
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _unreadable(str(journal), error) from error
 
 
 @contextmanager
