@@ -1,0 +1,164 @@
+"""Turns and values of every recorded store against what the running graphs said at the time.
+
+Each case runs on the committed SQLite file, on a copy with its rows in shuffled order, on a copy without write
+rows where values must then tell, and on a real PostgreSQL into which the same graphs ran.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded import (
+    Thread,
+    as_noted,
+    copy_db,
+    record_to_postgres,
+    recording,
+    releases,
+    scenarios,
+    shuffle_rows,
+)
+
+from turnstate.history.reading import checkpoint_place, read, turn_place
+from turnstate.history.thread import ThreadHistory
+from turnstate.render.values import jsonable
+from turnstate_backends.address import open_store
+from turnstate_backends.interface import Store
+
+SCENARIOS = [each.name for each in scenarios()]
+SQLITE_ONLY = [each.name for each in releases()]
+# What these hold is compared by tests of their own: class instances, deltas, ciphertext.
+OTHER_VALUES = {"values", "deltas", "encrypted", "functional"}
+
+
+def history_of(store: Store, thread: Thread) -> ThreadHistory:
+    return ThreadHistory(store, thread.id, messages=thread.more.get("messages", "messages"))
+
+
+def assert_turns(history: ThreadHistory, thread: Thread) -> None:
+    """Number, texts, status and what can be read, as the scenario states them."""
+    turns = history.turns
+    assert (turns.total, turns.by, turns.total_is) == (thread.total, thread.turns_by, thread.total_is)
+    stated = {turn.turn: turn for turn in thread.turns}
+    for number, turn in stated.items():
+        found = turns.turns[number]
+        assert found.question == turn.question
+        assert found.retained == (turn.outcome == "value"), number
+        assert found.asked_with == (turn.asked_with if turn.retained else ())
+        if turn.retained and not found.borrowed:
+            assert found.status == turn.status
+            assert found.edited == turn.edited
+
+
+def assert_values(history: ThreadHistory, thread: Thread) -> None:
+    """Every channel that was written, as the graph held it when the turn ended."""
+    for turn in thread.turns:
+        place = turn_place(history, turn.turn)
+        for channel in turn.written:
+            reading = read(history, channel, place)
+            assert reading.outcome == turn.outcome, (turn.turn, channel, reading.message)
+            if turn.outcome != "value" or channel not in turn.state:
+                continue
+            assert as_noted(jsonable(reading.value)) == turn.state[channel], (turn.turn, channel)
+            if not reading.borrowed:
+                assert reading.checkpoint == turn.last_checkpoint
+
+
+def assert_writers(history: ThreadHistory, thread: Thread) -> None:
+    """The turns that wrote a key, of those whose rows are kept."""
+    kept = {turn.turn for turn in thread.turns if turn.retained}
+    for name, written in thread.turns_written.items():
+        reading = read(history, name, turn_place(history, thread.total))
+        assert [n for n in reading.turns_written if n in kept] == [n for n in written if n in kept], name
+
+
+def assert_thread(store: Store, thread: Thread, scenario: str) -> None:
+    history = history_of(store, thread)
+    if scenario == "encrypted":
+        assert history.turns.total == 2
+        return
+    assert_turns(history, thread)
+    if scenario not in OTHER_VALUES:
+        assert_values(history, thread)
+        assert_writers(history, thread)
+
+
+@pytest.mark.parametrize("name", [*SCENARIOS, *SQLITE_ONLY])
+def test_a_recorded_sqlite_store_gives_what_the_graph_had(name: str) -> None:
+    recorded = recording(name)
+    with open_store(str(recorded.path)) as store:
+        for thread in recorded.threads.values():
+            assert_thread(store, thread, name)
+
+
+@pytest.mark.parametrize("name", [*SCENARIOS, *SQLITE_ONLY])
+def test_the_order_of_rows_in_the_file_changes_nothing(name: str, tmp_path: Path) -> None:
+    recorded = recording(name)
+    path = copy_db(recorded.path, tmp_path)
+    shuffle_rows(path, seed=7)
+    with open_store(str(path)) as store:
+        for thread in recorded.threads.values():
+            assert_thread(store, thread, name)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_same_runs_on_postgres_give_what_the_graph_had(name: str, pg_dsn: str) -> None:
+    recorded = record_to_postgres(name, pg_dsn)
+    with open_store(pg_dsn) as store:
+        for thread in recorded.threads.values():
+            assert_thread(store, thread, name)
+
+
+# Only write rows tell that words came in with the answer to an interrupt, and what ran or stopped on a last row.
+NEEDS_WRITES = {"resumed"}
+
+
+@pytest.mark.parametrize("name", [n for n in SCENARIOS if n not in NEEDS_WRITES | OTHER_VALUES])
+def test_values_tell_the_same_questions_where_all_write_rows_are_gone(name: str, tmp_path: Path) -> None:
+    recorded = recording(name)
+    path = copy_db(recorded.path, tmp_path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM writes")
+    connection.close()
+    with open_store(str(path)) as store:
+        for thread in recorded.threads.values():
+            history = history_of(store, thread)
+            assert history.turns.total == thread.total
+            for turn in thread.turns:
+                assert history.turns.turns[turn.turn].question == turn.question
+            for turn in thread.turns:
+                for channel in turn.written if turn.retained and turn.outcome == "value" else ():
+                    reading = read(history, channel, turn_place(history, turn.turn))
+                    assert reading.outcome == "value"
+                    assert as_noted(jsonable(reading.value)) == turn.state.get(channel, reading.value)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_branch_keeps_its_own_turns_and_state(name: str) -> None:
+    recorded = recording(name)
+    with open_store(str(recorded.path)) as store:
+        for thread in recorded.threads.values():
+            tips = {b.tip for b in history_of(store, thread).forest.branches(history_of(store, thread).line)}
+            assert tips >= {branch["tip"] for branch in thread.branches}
+            for branch in thread.branches:
+                history = ThreadHistory(store, thread.id, tip=branch["tip"])
+                asked = branch["questions"]
+                assert [turn.question for turn in history.turns.turns][
+                    history.turns.total + 1 - len(asked) :
+                ] == asked
+                for channel, expected in branch["state"].items() if name not in OTHER_VALUES else ():
+                    reading = read(history, channel, checkpoint_place(history, branch["tip"]))
+                    if reading.outcome == "value":
+                        assert as_noted(jsonable(reading.value)) == expected
+                    else:
+                        assert expected in ({}, [], None), (channel, reading.outcome)
+
+
+def test_a_read_leaves_the_recorded_files_as_they_are() -> None:
+    folder = recording("demo").path.parent
+    assert not [
+        path.name for path in folder.iterdir() if path.suffix not in (".db", ".json", ".py", ".md", "")
+    ]
