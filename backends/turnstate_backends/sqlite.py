@@ -230,7 +230,7 @@ class SqliteStore:
             sql, *parameters, payload=part
         ):
             if head and isinstance(data, int):
-                data = self._database.head_of_blob("writes", "value", data, min(head, size))
+                data = self._database.head_of_blob("writes", "value", data, head)
             yield Write(
                 checkpoint=decode(checkpoint),
                 task=decode(task),
