@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
+
 from recorded import (
     Thread,
     as_noted,
@@ -21,7 +21,6 @@ from recorded import (
     scenarios,
     shuffle_rows,
 )
-
 from turnstate.history.reading import checkpoint_place, read, turn_place
 from turnstate.history.thread import ThreadHistory
 from turnstate.render.values import jsonable

@@ -151,9 +151,9 @@ def _number(
     line: Line, steps: Sequence[Step], questions: Sequence[Question], records: Records
 ) -> tuple[Turn, ...]:
     groups = [(start, list(group)) for start, group in groupby(enumerate(questions, 1), lambda q: q[1].start)]
-    stops = [start for start, _ in groups[1:]] + [len(line.rows)]
-    turns = [_turn_zero(line, groups[0][0] if groups else len(line.rows))]
-    for (start, group), stop in zip(groups, stops, strict=True):
+    starts = [*(start for start, _ in groups), len(line.rows)]
+    turns = [_turn_zero(line, starts[0])]
+    for (start, group), stop in zip(groups, starts[1:], strict=True):
         inherited = [(n, q) for n, q in group if q.inherited]
         own = [(n, q) for n, q in group if not q.inherited] or inherited[-1:]
         for number, question in inherited:
