@@ -174,8 +174,8 @@ def time_place(history: ThreadHistory, moment: datetime) -> Place | Miss:
     if first is None:
         return Miss("no_such_turn", "no checkpoint of this thread carries a time")
     if history.line.front_missing:
-        return Miss("turn_no_longer_retained", f"the first row kept is of {first.isoformat()}")
-    return Miss("no_such_turn", f"the thread began at {first.isoformat()}")
+        return Miss("turn_no_longer_retained", f"the first row kept is of {iso(first)}")
+    return Miss("no_such_turn", f"the thread began at {iso(first)}")
 
 
 def row_times(history: ThreadHistory) -> list[datetime | None]:
@@ -198,6 +198,11 @@ def parse_time(text: str) -> datetime | None:
     except ValueError:
         return None
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def iso(moment: datetime) -> str:
+    """ISO 8601 in UTC, to the microsecond where there are any: ``2026-11-30T12:57:31.123456Z``."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 # What stands there.
@@ -226,10 +231,10 @@ def read(
 def read_all(
     history: ThreadHistory, pattern: str, place: Place | Miss, *, internal: bool = False, reveal: bool = False
 ) -> list[Reading]:
-    """Every key that matches a glob and has a value at a place, in stored order."""
+    """Every key that matches a glob and has a value at a place, by channel, entries in stored order."""
     if isinstance(place, Miss):
         return [_missed(history, pattern, place)]
-    state = _state(history, place, None)
+    state = dict(sorted(_state(history, place, None).items(), key=lambda item: item[0]))
     names = key_names.display_names(key_names.all_keys(state, internal=internal))
     wanted = key_names.matching(pattern, names)
     return [_read_at(history, names[key], place, state, internal=internal, reveal=reveal) for key in wanted]

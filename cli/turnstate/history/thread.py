@@ -51,6 +51,12 @@ class ThreadHistory:
         self._turns_by = turns_by
         self._tip = tip
 
+    def along(self, tip: str) -> ThreadHistory:
+        """The same namespace, counted the same way, along the line that ends in ``tip``."""
+        return ThreadHistory(
+            self.store, self.thread, self.ns, messages=self.messages, turns_by=self._turns_by, tip=tip
+        )
+
     @cached_property
     def forest(self) -> Forest:
         """All checkpoints of the namespace; without rows when the thread has none there."""

@@ -1,0 +1,195 @@
+"""The program: its verbs, and the one place that turns whatever happens into messages and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from turnstate.commands import keys, options, show, threads, turns
+from turnstate.commands.address import redacted
+from turnstate.commands.exits import CLEAN, INTERRUPTED, USAGE, Refused
+from turnstate.render.screen import OutputClosed
+from turnstate.render.text import one_line
+
+PROGRAM = "turnstate"
+_COMPLETE = "_TURNSTATE_COMPLETE"  # set by the shell's completion function
+_DEBUG = "TURNSTATE_DEBUG"
+
+HELP = """Read a LangGraph checkpoint store: what a thread's state held as of a turn
+
+\b
+Examples:
+  turnstate threads --store agent.db
+  turnstate turns THREAD
+  turnstate show THREAD plan --turn 3
+  turnstate keys THREAD --json
+
+Nothing is ever written to the store. Data goes to stdout, everything else to stderr.
+"""
+
+_VERBS = (
+    ("threads", threads.threads, threads.HELP),
+    ("turns", turns.turns, turns.HELP),
+    ("keys", keys.keys, keys.HELP),
+    ("show", show.show, show.HELP),
+)
+
+
+def application() -> typer.Typer:
+    """All verbs under one name."""
+    app = typer.Typer(
+        name=PROGRAM,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=True,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(help=HELP)(_before_verb)
+    for name, verb, text in _VERBS:
+        app.command(name, help=text, short_help=text.partition("\n")[0], no_args_is_help=False)(verb)
+    return app
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"{PROGRAM} {version(PROGRAM)}")
+        raise typer.Exit(CLEAN)
+
+
+def _before_verb(
+    store: options.Store = None,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass  # what stands before the verb is found in its context
+
+
+def command() -> Any:
+    """The verbs as Typer runs them."""
+    built = typer.main.get_command(application())
+    _spare_coercion(built)
+    return built
+
+
+class _AsTyped:
+    """Stands in for Typer's coercion where a parameter is text and there is nothing to coerce."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        return value
+
+
+def _spare_coercion(group: Any) -> None:
+    """Typer 0.29 loads pydantic, half of our time to start, to make text of text. Others have no such attribute."""
+    for verb in [group, *group.commands.values()]:
+        for parameter in verb.params:
+            descriptor = getattr(parameter, "type_descriptor", None)
+            if getattr(descriptor, "annotation", None) is str and hasattr(parameter, "_runtime_param"):
+                parameter._runtime_param = _AsTyped()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program.
+
+    Args:
+        argv: The arguments without the program's name; the process's own when None.
+
+    Returns:
+        The exit code. Shell completion alone exits by itself.
+    """
+    _prepare_streams()
+    try:
+        code = _run(sys.argv[1:] if argv is None else list(argv))
+        sys.stdout.flush()
+    except (BrokenPipeError, OutputClosed):
+        _drop_output()
+        code = CLEAN
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except OSError as error:
+        code = _say(
+            "the output cannot be written", error.strerror or type(error).__name__, "Look at the device."
+        )
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        _drop_output()
+    return code
+
+
+def _run(args: list[str]) -> int:
+    built = command()
+    if _COMPLETE in os.environ:
+        built.main(args=args, prog_name=PROGRAM)
+    try:
+        with built.make_context(PROGRAM, args) as ctx:
+            built.invoke(ctx)
+        return CLEAN
+    except typer.Exit as end:
+        return end.exit_code
+    except typer.Abort:
+        return INTERRUPTED
+    except Refused as refusal:
+        return _say(refusal.what, refusal.why, refusal.hint)
+    except (OutputClosed, BrokenPipeError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    if hasattr(error, "format_message") and hasattr(
+        error, "show"
+    ):  # the base of Typer's usage errors has moved
+        error.show()
+        return USAGE
+    from turnstate_backends.interface import StoreError
+
+    if isinstance(error, StoreError):
+        return _say(error.what, error.why, error.hint)
+    if os.environ.get(_DEBUG):
+        import traceback
+
+        sys.stderr.write(redacted("".join(traceback.format_exception(error))))
+        return USAGE
+    # Its text is not shown: a driver's may hold anything.
+    kind = type(error).__name__
+    return _say(
+        "this should not have happened", f"a defect in {PROGRAM}: {kind}", f"Set {_DEBUG}=1 to see where."
+    )
+
+
+def _say(what: str, why: str, hint: str) -> int:
+    for line in (f"{PROGRAM}: {what}", f"  {why}", f"  {hint}"):
+        sys.stderr.write(redacted(one_line(line)) + "\n")
+    return USAGE
+
+
+def _prepare_streams() -> None:
+    """No text may fail to encode, and a stream that was closed must not be missing."""
+    for name in ("stdout", "stderr"):
+        stream: TextIO | None = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere, so that Python's own flush at exit says nothing."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -1,0 +1,52 @@
+"""What the shell offers for thread ids and keys: taken from the store on the line, quickly and without a word."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from turnstate.commands.address import store_address
+
+if TYPE_CHECKING:
+    from turnstate_backends.interface import Store
+
+_MOST = 50
+
+
+def complete_thread(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The latest threads whose id begins so."""
+    with suppress(Exception), _store(ctx) as store:
+        return [row.id for row in store.threads(limit=_MOST, pattern=f"{_literal(incomplete)}*")]
+    return []
+
+
+def complete_key(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The keys of the thread's newest checkpoint that begin so."""
+    with suppress(Exception), _store(ctx) as store:
+        from turnstate.history.keys import all_keys, display_names
+
+        thread, ns = ctx.params["thread"], ctx.params.get("ns") or ""
+        head = store.threads(thread=thread)[0].head
+        if ns:
+            head = max(row.id for row in store.checkpoints(thread, ns))
+        keys = all_keys(store.values(thread, ns, head or ""), internal=bool(ctx.params.get("internal")))
+        return [name for name in display_names(keys).values() if name.startswith(incomplete)][:_MOST]
+    return []
+
+
+@contextmanager
+def _store(ctx: typer.Context) -> Iterator[Store]:
+    from turnstate_backends.address import open_store
+
+    given = ctx.params.get("store") or (ctx.parent.params.get("store") if ctx.parent else None)
+    with open_store(store_address(given, os.environ, Path.cwd()), schema=ctx.params.get("schema")) as store:
+        yield store
+
+
+def _literal(text: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in text)

@@ -1,0 +1,69 @@
+"""``turnstate keys``: what a thread's state holds, key by key."""
+
+from __future__ import annotations
+
+import typer
+
+from turnstate.commands import options, places, session
+from turnstate.commands.exits import CLEAN, Missed
+
+HELP = """List the keys of a thread's state: type, size, summary, turns that wrote it, last writer
+
+\b
+Examples:
+  turnstate keys THREAD
+  turnstate keys THREAD --turn 1
+  turnstate keys THREAD --jsonl | jq -r 'select(.bytes > 100000) | .key'
+
+A channel that is a mapping is listed by its entries. The default is the state as the last turn ended.
+"""
+
+
+def keys(
+    ctx: typer.Context,
+    thread: options.Thread,
+    turn: options.Turn = None,
+    at_start: options.AtStart = False,
+    checkpoint: options.Checkpoint = None,
+    at: options.At = None,
+    internal: options.Internal = False,
+    ns: options.Namespace = "",
+    branch: options.Branch = None,
+    messages: options.Messages = "messages",
+    turns_by: options.TurnsBy = None,
+    store: options.Store = None,
+    schema: options.Schema = None,
+    json: options.Json = False,
+    jsonl: options.JsonLines = False,
+    color: options.Color = "auto",
+) -> None:
+    out = session.output(json=json, jsonl=jsonl, color=color)
+    when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at)
+    with (
+        session.answering(out, "turnstate.keys/1", thread, ns),
+        session.opened(ctx, out, store, schema) as opened,
+    ):
+        from turnstate.history.listing import keys_at
+        from turnstate.history.reading import Miss
+        from turnstate.render import documents, listings
+
+        history = session.history_of(
+            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by
+        )
+        history, place = places.place_in(history, when)
+        if isinstance(place, Miss):
+            raise Missed(
+                place.outcome,
+                place.message,
+                **({} if place.turn is None else {"turn": place.turn}),
+                total_turns=history.turns.total,
+                retained_turns=list(history.turns.retained),
+            )
+        report = keys_at(history, place, internal=internal)
+    if out.form == "json":
+        documents.write_json(out.screen, documents.keys_document(report))
+    elif out.form == "jsonl":
+        documents.write_jsonl(out.screen, documents.keys_lines(report))
+    else:
+        listings.write_keys(out.screen, report)
+    raise typer.Exit(CLEAN)

@@ -1,0 +1,65 @@
+"""Where on a line a command reads: by turn, by checkpoint or by time. At most one of them is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import typer
+
+from turnstate.commands import options
+from turnstate.commands.session import checkpoint_id
+
+if TYPE_CHECKING:
+    from turnstate.history.reading import Miss, Place
+    from turnstate.history.thread import ThreadHistory
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """What was asked for: ``checkpoint``, else ``at``, else the end or start of ``turn``."""
+
+    turn: int
+    at_start: bool
+    checkpoint: str | None
+    at: datetime | None
+
+
+def when(*, turn: str | None, at_start: bool, checkpoint: str | None, at: str | None) -> When:
+    """The options as they belong together; the last turn when none is given.
+
+    Raises:
+        typer.BadParameter: Two of them, or ``--at-start`` without a turn.
+    """
+    given = [
+        name
+        for name, value in (("--turn", turn), ("--checkpoint", checkpoint), ("--at", at))
+        if value is not None
+    ]
+    if len(given) > 1:
+        raise typer.BadParameter(f"give only one of {' and '.join(given)}.", param_hint=f"'{given[1]}'")
+    if at_start and given and given != ["--turn"]:
+        raise typer.BadParameter("it goes with --turn only.", param_hint="'--at-start'")
+    number = options.whole_number("-1" if turn is None else turn, "--turn")
+    moment = None if at is None else options.moment(at, "--at")
+    return When(number, at_start, checkpoint, moment)
+
+
+def place_in(history: ThreadHistory, asked: When) -> tuple[ThreadHistory, Place | Miss]:
+    """The place, and the history of the line that it lies on: a checkpoint may lie on another one than the head's.
+
+    Raises:
+        Missed: There is no such checkpoint.
+        Refused: There are several.
+    """
+    from turnstate.history import reading
+
+    if asked.checkpoint is not None:
+        id = checkpoint_id(history, asked.checkpoint)
+        if id not in history.line.index:
+            history = history.along(history.forest.tip_beyond(id))
+        return history, reading.checkpoint_place(history, id)
+    if asked.at is not None:
+        return history, reading.time_place(history, asked.at)
+    return history, reading.turn_place(history, asked.turn, at_start=asked.at_start)

@@ -1,0 +1,151 @@
+"""What every verb does around its own work: choose the form of output, open the store, find thread and line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+import typer
+
+from turnstate.commands.address import remember_secrets, store_address
+from turnstate.commands.exits import BY_OUTCOME, Missed, Refused
+from turnstate.render.screen import Screen, progress, screen
+
+if TYPE_CHECKING:
+    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.turns import TurnsBy
+    from turnstate_backends.interface import Store
+
+_NEAREST_AMONG = 1000  # the latest threads, to look for a name like the one that was typed
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a command writes and in which form."""
+
+    screen: Screen
+    form: Literal["text", "json", "jsonl"]
+
+
+def output(*, json: bool, jsonl: bool, color: str) -> Output:
+    """The output that the options ask for.
+
+    Raises:
+        typer.BadParameter: Both forms of JSON.
+    """
+    if json and jsonl:
+        raise typer.BadParameter("give either --json or --jsonl, not both.", param_hint="'--jsonl'")
+    return Output(screen(color), "json" if json else "jsonl" if jsonl else "text")
+
+
+@contextmanager
+def opened(ctx: typer.Context, out: Output, store: str | None, schema: str | None) -> Iterator[Store]:
+    """The store that is meant, for the time of the work; a line on a terminal says so if that takes long.
+
+    Args:
+        ctx: Its parent may hold the ``--store`` that stood before the verb.
+        out: Where to say so.
+        store: The ``--store`` after the verb.
+        schema: ``--schema``.
+    """
+    from turnstate_backends.address import open_store
+
+    before = ctx.parent.params.get("store") if ctx.parent else None
+    address = store_address(store if store is not None else before, os.environ, Path.cwd())
+    remember_secrets(address, os.environ)
+    with progress(out.screen, "reading"), open_store(address, schema=schema) as opened_store:
+        yield opened_store
+
+
+@contextmanager
+def answering(out: Output, schema: str, thread: str, ns: str = "", **fields: object) -> Iterator[None]:
+    """Print why there is no answer in the form asked for, and exit by its outcome."""
+    try:
+        yield
+    except Missed as miss:
+        if out.form == "text":
+            from turnstate.render.reading import write_outcome
+
+            write_outcome(out.screen, miss.outcome, miss.message)
+        else:
+            from turnstate.render.documents import miss_document, write_jsonl
+
+            more = {**fields, **miss.fields}
+            write_jsonl(out.screen, [miss_document(schema, thread, ns, miss.outcome, miss.message, **more)])
+        raise typer.Exit(BY_OUTCOME[miss.outcome]) from None
+
+
+def history_of(
+    store: Store,
+    thread: str,
+    *,
+    ns: str,
+    branch: str | None,
+    messages: str,
+    turns_by: str | None,
+) -> ThreadHistory:
+    """A thread along the head's line, or along that of a branch.
+
+    Raises:
+        Missed: There is no such thread, namespace or branch.
+        Refused: Several checkpoints begin as the branch does.
+    """
+    from turnstate.history.thread import ThreadHistory
+
+    history = ThreadHistory(store, thread, ns, messages=messages, turns_by=cast("TurnsBy | None", turns_by))
+    if not history.forest.rows:
+        raise _no_thread(store, thread, ns)
+    if branch is None:
+        return history
+    return history.along(history.forest.tip_beyond(checkpoint_id(history, branch)))
+
+
+def checkpoint_id(history: ThreadHistory, prefix: str) -> str:
+    """The whole id of a checkpoint of the thread, on whichever line.
+
+    Raises:
+        Missed: None begins so; or one did, and only what was written on it is left.
+        Refused: Several do.
+    """
+    from turnstate.history.lines import matching
+
+    found = matching(list(history.forest.rows), prefix) if prefix else []
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        gone = matching(list(history.writes), prefix) if prefix else []
+        if len(gone) == 1:
+            raise Missed(
+                "turn_no_longer_retained", f"checkpoint {gone[0]} was deleted; only writes on it are left"
+            )
+        raise Missed(
+            "no_such_turn",
+            f"the thread has no checkpoint that begins with {prefix!r}; its newest is {history.forest.head}",
+        )
+    listed = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+    raise Refused(f"{prefix!r} is the beginning of {len(found)} checkpoints", listed, "Give more of the id.")
+
+
+def _no_thread(store: Store, thread: str, ns: str) -> Missed:
+    here = store.threads(thread=thread)
+    if here:
+        names = [f"{name!r}" for name in here[0].namespaces]
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        return Missed(
+            "no_such_thread",
+            f"thread {thread!r} has no checkpoint in namespace {ns!r}; it has: {', '.join(names[:5])}{more}",
+            namespaces=list(here[0].namespaces),
+        )
+    from turnstate.history.keys import nearest
+
+    latest = [row.id for row in store.threads(limit=_NEAREST_AMONG)]
+    near = nearest(thread, latest)
+    message = f"the store has no thread {thread!r}"
+    if near:
+        return Missed("no_such_thread", f"{message}; nearest: {', '.join(near)}", nearest=near)
+    latest_words = f"; the latest: {', '.join(latest[:3])}" if latest else "; it has no threads"
+    return Missed("no_such_thread", message + latest_words)

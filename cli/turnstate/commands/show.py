@@ -1,0 +1,156 @@
+"""``turnstate show``: the value of a key as of a turn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from turnstate.commands import options, places, session
+from turnstate.commands.exits import BY_OUTCOME, Refused
+
+if TYPE_CHECKING:
+    from turnstate.history.reading import Miss, Place, Reading
+    from turnstate.history.thread import ThreadHistory
+
+HELP = """Show what a key held as of a turn
+
+\b
+Examples:
+  turnstate show THREAD plan
+  turnstate show THREAD gazet/get_aoi/bbox --turn 1
+  turnstate show THREAD 'gazet/*' --turn 2 --json
+  turnstate show THREAD messages --query '[-1].content'
+  turnstate show THREAD plan --turn 3 --at-start
+
+The value goes to stdout; where it was read and which turns wrote it go to stderr, and into the
+document with --json. An entry that is a mapping with a value field is shown by that field. Of a
+pattern, each key is headed by its name; with --json they are one document's readings, with
+--jsonl one line each, and the exit code is the highest.
+
+Exit codes: 0 a value; 4 no such thread, turn or key, not yet written, or removed; 5 the turn is
+no longer retained; 6 the value is stored and cannot be read.
+"""
+
+
+def show(
+    ctx: typer.Context,
+    thread: options.Thread,
+    key: options.KeyName,
+    turn: options.Turn = None,
+    at_start: options.AtStart = False,
+    checkpoint: options.Checkpoint = None,
+    at: options.At = None,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query",
+            metavar="JMESPATH",
+            help="Look into the value, see jmespath.org; an instance is its fields.",
+            show_default=False,
+        ),
+    ] = None,
+    reveal: Annotated[bool, typer.Option("--reveal", help="Show secrets that are masked otherwise.")] = False,
+    internal: options.Internal = False,
+    ns: options.Namespace = "",
+    branch: options.Branch = None,
+    messages: options.Messages = "messages",
+    turns_by: options.TurnsBy = None,
+    store: options.Store = None,
+    schema: options.Schema = None,
+    json: options.Json = False,
+    jsonl: options.JsonLines = False,
+    color: options.Color = "auto",
+) -> None:
+    out = session.output(json=json, jsonl=jsonl, color=color)
+    when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at)
+    expression = None if query is None else _compiled(query)
+    with (
+        session.answering(out, "turnstate.show/1", thread, ns, key=key),
+        session.opened(ctx, out, store, schema) as opened,
+    ):
+        history = session.history_of(
+            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by
+        )
+        history, place = places.place_in(history, when)
+        readings = _readings(history, key, place, internal=internal, reveal=reveal)
+        if expression is not None:
+            readings = [_looked_into(reading, expression) for reading in readings]
+        turns = history.turns
+    several = len(readings) > 1 or readings[0].key != key
+    if out.form == "text":
+        from turnstate.render.reading import write_reading
+
+        first_kept = min(turns.at_row(0))
+        for reading in readings:
+            write_reading(out.screen, reading, turns, first_kept=first_kept, titled=several)
+    else:
+        from turnstate.render import documents
+
+        found = [
+            documents.show_document(thread, ns, reading, by=turns.by, total_is=turns.total_is)
+            for reading in readings
+        ]
+        if query is not None:
+            found = [{**document, "query": query} for document in found]
+        if out.form == "jsonl":
+            documents.write_jsonl(out.screen, found)
+        elif several:
+            documents.write_json(out.screen, documents.readings_document(thread, ns, key, found))
+        else:
+            documents.write_json(out.screen, found[0])
+    raise typer.Exit(max(BY_OUTCOME[reading.outcome] for reading in readings))
+
+
+def _readings(
+    history: ThreadHistory, key: str, place: Place | Miss, *, internal: bool, reveal: bool
+) -> list[Reading]:
+    """What the key, or each key that the pattern matches, reads as; a pattern that matches none is a plain name."""
+    from turnstate.history.keys import AmbiguousKey, is_glob
+    from turnstate.history.reading import read, read_all
+
+    matched = read_all(history, key, place, internal=internal, reveal=reveal) if is_glob(key) else []
+    if matched:
+        return matched
+    try:
+        return [read(history, key, place, internal=internal, reveal=reveal)]
+    except AmbiguousKey as error:
+        raise Refused(
+            f"{key!r} is an entry of {len(error.names)} channels",
+            ", ".join(error.names),
+            "Give one of these names.",
+        ) from None
+
+
+def _compiled(query: str) -> Any:
+    import jmespath
+
+    try:
+        return jmespath.compile(query)
+    except jmespath.exceptions.JMESPathError as error:
+        raise Refused(
+            "the query cannot be read",
+            " ".join(str(error).split()),
+            "See https://jmespath.org for the language.",
+        ) from None
+
+
+def _looked_into(reading: Reading, expression: Any) -> Reading:
+    """The reading with what the query selects as its value; JMESPath gives null where it selects nothing."""
+    import jmespath
+
+    from turnstate.render.values import queryable
+
+    if reading.outcome != "value":
+        return reading
+    try:
+        selected = expression.search(queryable(reading.value))
+    except (jmespath.exceptions.JMESPathError, TypeError, ValueError) as error:
+        raise Refused(
+            "the query cannot be applied to the value",
+            " ".join(str(error).split()),
+            "Look at the value without --query first.",
+        ) from None
+    message = "the query selects nothing, or a null" if selected is None else ""
+    return replace(reading, value=selected, entry=None, has_entry=False, message=message)

@@ -1,0 +1,56 @@
+"""``turnstate turns``: each turn of a thread."""
+
+from __future__ import annotations
+
+import typer
+
+from turnstate.commands import options, session
+from turnstate.commands.exits import CLEAN
+
+HELP = """List the turns of a thread: question, status, time, checkpoints, keys written
+
+\b
+Examples:
+  turnstate turns THREAD
+  turnstate turns THREAD --branch 1f1ecbd5-fe53
+  turnstate turns THREAD --jsonl | jq -r 'select(.status == "error") | .turn'
+
+A turn is a question and everything up to the next one, counted from 1. Turns that were pruned
+keep their number and their row. Notes, such as other branches, go to stderr.
+"""
+
+
+def turns(
+    ctx: typer.Context,
+    thread: options.Thread,
+    ns: options.Namespace = "",
+    branch: options.Branch = None,
+    messages: options.Messages = "messages",
+    turns_by: options.TurnsBy = None,
+    store: options.Store = None,
+    schema: options.Schema = None,
+    json: options.Json = False,
+    jsonl: options.JsonLines = False,
+    color: options.Color = "auto",
+) -> None:
+    out = session.output(json=json, jsonl=jsonl, color=color)
+    with (
+        session.answering(out, "turnstate.turns/1", thread, ns),
+        session.opened(ctx, out, store, schema) as opened,
+    ):
+        from turnstate.history.listing import turn_report
+        from turnstate.render import documents
+
+        history = session.history_of(
+            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by
+        )
+        report = turn_report(history)
+    if out.form == "json":
+        documents.write_json(out.screen, documents.turns_document(report))
+    elif out.form == "jsonl":
+        documents.write_jsonl(out.screen, documents.turns_lines(report))
+    else:
+        from turnstate.render.listings import write_turns
+
+        write_turns(out.screen, report)
+    raise typer.Exit(CLEAN)

@@ -1,0 +1,262 @@
+"""Reports about a whole thread: one row per turn, one row per key. Data only; how they look is not known here.
+
+Nothing here keeps a decoded value: each is looked at once, for its type and a one-line summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from turnstate.history import keys as key_names
+from turnstate.history.keys import Key, entries_of
+from turnstate.history.lines import Branch
+from turnstate.history.questions import Aside
+from turnstate.history.reading import Place, Written, row_time, row_times
+from turnstate.history.steps import is_internal
+from turnstate.history.summary import summary_of, type_of
+from turnstate.history.thread import ThreadHistory
+from turnstate.history.turns import Turn, Turns
+from turnstate.history.versions import Version, turns_of, versions_by_key
+from turnstate_backends import heads
+from turnstate_backends.payload import decode
+from turnstate_backends.values import Absent, Stored
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """One turn as ``turns`` lists it.
+
+    Attributes:
+        turn: The turn itself.
+        first_checkpoint: Its first row; None where it has no row of its own.
+        last_checkpoint: The row with the state as it ended; else the last one kept of it.
+        started: When its first row was made.
+        ended: When its last row was made.
+        checkpoints: How many rows of its own are kept.
+        keys_written: Keys written in it; a mapping by its entries where those are known.
+    """
+
+    turn: Turn
+    first_checkpoint: str | None
+    last_checkpoint: str | None
+    started: datetime | None
+    ended: datetime | None
+    checkpoints: int
+    keys_written: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReport:
+    """The turns of a line, and what must be said with them.
+
+    Attributes:
+        thread: ``thread_id``.
+        ns: ``checkpoint_ns``.
+        head: The checkpoint that LangGraph would resume.
+        tip: The line's last checkpoint.
+        turns: All turns, and how they were counted.
+        rows: One per turn from 1, those no longer retained included.
+        asides: Human messages that are no questions, where questions were counted.
+        branches: Tips that are not on the line.
+        skewed: Checkpoints whose id sorts before their parent's.
+    """
+
+    thread: str
+    ns: str
+    head: str
+    tip: str
+    turns: Turns
+    rows: tuple[TurnRow, ...]
+    asides: tuple[AsideRow, ...]
+    branches: tuple[Branch, ...]
+    skewed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AsideRow:
+    """A human message that is no question: in which turns and checkpoint it stands."""
+
+    aside: Aside
+    turns: tuple[int, ...]
+    checkpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReport:
+    """The keys of one row of a line.
+
+    Attributes:
+        thread: ``thread_id``.
+        ns: ``checkpoint_ns``.
+        turns: All turns, and how they were counted.
+        turn: The turn that the row shows; None before the first where it was named by id or time.
+        checkpoint: The row's id.
+        rows: One per key, by channel; entries in stored order.
+    """
+
+    thread: str
+    ns: str
+    turns: Turns
+    turn: int | None
+    checkpoint: str
+    rows: tuple[KeyRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """One key as ``keys`` lists it.
+
+    Attributes:
+        key: Channel and entry.
+        name: Its shortest unambiguous address.
+        type: See :func:`turnstate.history.summary.type_of`; the kind where there is no value.
+        size: Bytes of the stored payload; None where that cannot be told.
+        summary: One line about the value.
+        absence: Which kind, where there is no value to read.
+        turns_written: The turns of the line that wrote it.
+        written: The latest write up to the place.
+    """
+
+    key: Key
+    name: str
+    type: str
+    size: int | None
+    summary: str
+    absence: str | None
+    turns_written: tuple[int, ...]
+    written: Written | None
+
+
+def turn_report(history: ThreadHistory) -> TurnReport:
+    """The turns of the history's line."""
+    times = row_times(history)
+    written = _keys_by_turn(history)
+    turns = history.turns
+    asides = history.findings.asides if turns.by == "questions" else []
+    return TurnReport(
+        history.thread,
+        history.ns,
+        history.forest.head,
+        history.line.rows[-1].id,
+        turns,
+        tuple(_turn_row(history, turn, times, written) for turn in turns.turns[1:]),
+        tuple(AsideRow(a, turns.at_row(a.row), history.line.rows[a.row].id) for a in asides),
+        history.forest.branches(history.line),
+        history.forest.skewed,
+    )
+
+
+def _turn_row(
+    history: ThreadHistory,
+    turn: Turn,
+    times: Sequence[datetime | None],
+    written: Mapping[int, tuple[str, ...]],
+) -> TurnRow:
+    rows = history.line.rows
+    end = turn.end if turn.end is not None else turn.last
+    return TurnRow(
+        turn,
+        first_checkpoint=None if turn.first is None else rows[turn.first].id,
+        last_checkpoint=None if end is None else rows[end].id,
+        started=None if turn.first is None else times[turn.first],
+        ended=None if turn.last is None else times[turn.last],
+        checkpoints=0 if turn.first is None or turn.last is None else turn.last - turn.first + 1,
+        keys_written=written.get(turn.number, ()),
+    )
+
+
+def _keys_by_turn(history: ThreadHistory) -> dict[int, tuple[str, ...]]:
+    """Turn → names of the keys written in it; a channel only where none of its entries was."""
+    keys: dict[int, dict[Key, None]] = {}
+    index = versions_by_key(history)
+    for key, versions in index.items():
+        for turn in turns_of(history, versions):
+            keys.setdefault(turn, {})[key] = None
+    names = key_names.display_names(index)
+    found = {}
+    for turn, written in keys.items():
+        by_entry = {key.channel for key in written if key.entry is not None}
+        found[turn] = tuple(
+            names[key] for key in written if key.entry is not None or key.channel not in by_entry
+        )
+    return found
+
+
+def keys_at(history: ThreadHistory, place: Place, *, internal: bool = False) -> KeyReport:
+    """Every key that a row holds, by channel, entries in stored order, those that cannot be read included.
+
+    Args:
+        history: The thread.
+        place: Which row.
+        internal: LangGraph's own channels too.
+    """
+    row = history.line.rows[place.row]
+    state = history.store.values(history.thread, history.ns, row.id)
+    index = versions_by_key(history, [c for c in state if internal or not is_internal(c)])
+    found = [
+        (key, stored)
+        for channel, stored in sorted(state.items(), key=lambda item: item[0])
+        if internal or not is_internal(channel)
+        for key, stored in _parts(channel, _kind(stored, channel in row.delta_channels))
+        if not _never_written(stored, index.get(key, ()), place)
+    ]
+    names = key_names.display_names(key for key, _ in found)
+    rows = tuple(
+        _key_row(history, key, names[key], stored, index.get(key, []), place) for key, stored in found
+    )
+    return KeyReport(history.thread, history.ns, history.turns, place.turn, row.id, rows)
+
+
+def _kind(stored: Stored | Absent, delta: bool) -> Stored | Absent:
+    if delta and isinstance(stored, Absent) and stored.kind == "empty":
+        return Absent("delta_unresolved", {"reason": "kept as deltas since a snapshot"})
+    return stored
+
+
+def _never_written(stored: Stored | Absent, versions: Sequence[Version], place: Place) -> bool:
+    empty = isinstance(stored, Absent) and stored.kind == "empty"
+    return empty and not any(v.row <= place.row for v in versions)
+
+
+def _parts(channel: str, stored: Stored | Absent) -> Iterator[tuple[Key, Stored | Absent]]:
+    """A mapping by its entries; anything else whole."""
+    if isinstance(stored, Absent) or not entries_of(stored):
+        yield Key(channel), stored
+        return
+    try:
+        for name, part in (heads.entries(stored) or {}).items():
+            yield Key(channel, str(name)), part
+    except (heads.Cut, heads.Unreadable):
+        yield Key(channel), stored
+
+
+def _key_row(
+    history: ThreadHistory,
+    key: Key,
+    name: str,
+    stored: Stored | Absent,
+    versions: Sequence[Version],
+    place: Place,
+) -> KeyRow:
+    value = stored if isinstance(stored, Absent) else decode(stored)
+    if key.entry is not None:
+        value, _ = key_names.shown_value(value)
+    size = stored.size if isinstance(stored, Stored) else stored.stored.get("bytes")
+    latest = next((v for v in reversed(versions) if v.row <= place.row), None)
+    written = None
+    if latest is not None:
+        checkpoint = history.line.rows[latest.row].id
+        turns = history.turns.at_row(latest.row)
+        written = Written(turns, checkpoint, latest.node, row_time(history, latest.row), latest.inferred)
+    return KeyRow(
+        key,
+        name,
+        type_of(value),
+        size,
+        summary_of(value),
+        value.kind if isinstance(value, Absent) else None,
+        turns_of(history, versions),
+        written,
+    )

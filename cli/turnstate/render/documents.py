@@ -1,0 +1,220 @@
+"""JSON documents: reports as the fields that programs rely on.
+
+Field names are fixed by their ``schema``; more may be added. What is not known is left out and never null: a null
+is a stored null. Times are ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from turnstate.history.listing import KeyReport, KeyRow, TurnReport, TurnRow
+from turnstate.history.reading import Reading, Written, iso
+from turnstate.render.screen import Screen
+from turnstate.render.values import json_text, jsonable
+from turnstate_backends.interface import ThreadRow
+
+Document = dict[str, Any]
+
+
+def write_json(screen: Screen, document: Any) -> None:
+    """One document: indented for a person, on one line for a program."""
+    screen.data(json_text(document, indent=screen.interactive, ascii_only=screen.ascii_only))
+
+
+def write_jsonl(screen: Screen, documents: Sequence[Document]) -> None:
+    """One line per document."""
+    for document in documents:
+        screen.data(json_text(document, ascii_only=screen.ascii_only))
+
+
+def present(**fields: Any) -> Document:
+    """The fields that are known."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def thread_document(
+    row: ThreadRow, first: datetime | None, last: datetime | None, turns: tuple[int, str] | None
+) -> Document:
+    """``turnstate.threads/1``; ``turns`` is the total and how sure it is, where they were counted."""
+    return present(
+        schema="turnstate.threads/1",
+        thread=row.id,
+        checkpoints=row.checkpoints,
+        namespaces=list(row.namespaces),
+        first=_time(first),
+        last=_time(last),
+        head=row.head,
+        first_checkpoint=row.first,
+        last_checkpoint=row.last,
+        turns=turns[0] if turns else None,
+        total_is=turns[1] if turns else None,
+    )
+
+
+def turns_document(report: TurnReport) -> Document:
+    """``turnstate.turns/1``."""
+    return {
+        **_turns_head(report),
+        "tip": report.tip,
+        "turns": [turn_fields(row) for row in report.rows],
+        "asides": [
+            present(
+                turns=list(row.turns),
+                checkpoint=row.checkpoint,
+                why=row.aside.why,
+                node=row.aside.by,
+                text=row.aside.text,
+            )
+            for row in report.asides
+        ],
+        "branches": [branch.tip for branch in report.branches],
+        "skewed": list(report.skewed),
+    }
+
+
+def turns_lines(report: TurnReport) -> list[Document]:
+    """``turnstate.turns/1``, one document per turn."""
+    return [{**_turns_head(report), **turn_fields(row)} for row in report.rows]
+
+
+def _turns_head(report: TurnReport) -> Document:
+    return {
+        "schema": "turnstate.turns/1",
+        "thread": report.thread,
+        "namespace": report.ns,
+        "head": report.head,
+        "turns_by": report.turns.by,
+        "total": report.turns.total,
+        "total_is": report.turns.total_is,
+    }
+
+
+def turn_fields(row: TurnRow) -> Document:
+    """One turn of ``turnstate.turns/1``. ``read_from_next_input``: its own rows are gone, its end can be read."""
+    turn = row.turn
+    return present(
+        turn=turn.number,
+        question=turn.question,
+        retained=turn.retained,
+        status=turn.status,
+        first_checkpoint=row.first_checkpoint,
+        last_checkpoint=row.last_checkpoint,
+        started=_time(row.started),
+        ended=_time(row.ended),
+        checkpoints=row.checkpoints,
+        keys_written=list(row.keys_written),
+        asked_with=list(turn.asked_with) or None,
+        edited=turn.edited or None,
+        read_from_next_input=turn.borrowed or None,
+    )
+
+
+def keys_document(report: KeyReport) -> Document:
+    """``turnstate.keys/1``."""
+    return {**_keys_head(report), "keys": [key_fields(row) for row in report.rows]}
+
+
+def keys_lines(report: KeyReport) -> list[Document]:
+    """``turnstate.keys/1``, one document per key."""
+    return [{**_keys_head(report), **key_fields(row)} for row in report.rows]
+
+
+def _keys_head(report: KeyReport) -> Document:
+    return present(
+        schema="turnstate.keys/1",
+        thread=report.thread,
+        namespace=report.ns,
+        turn=report.turn,
+        checkpoint=report.checkpoint,
+        turns_by=report.turns.by,
+        total_turns=report.turns.total,
+        total_is=report.turns.total_is,
+    )
+
+
+def key_fields(row: KeyRow) -> Document:
+    """One key of ``turnstate.keys/1``."""
+    return present(
+        key=row.name,
+        channel=row.key.channel,
+        entry=row.key.entry,
+        type=row.type,
+        bytes=row.size,
+        summary=row.summary,
+        absence=row.absence,
+        turns_written=list(row.turns_written),
+        last_written=_written(row.written),
+    )
+
+
+def show_document(
+    thread: str, ns: str, reading: Reading, *, by: str | None, total_is: str | None
+) -> Document:
+    """``turnstate.show/1`` of one key."""
+    document = present(
+        schema="turnstate.show/1",
+        thread=thread,
+        namespace=ns,
+        key=reading.key,
+        channel=reading.channel,
+        turn=reading.turn,
+        at_start=reading.at_start or None,
+        outcome=reading.outcome,
+    )
+    if reading.outcome == "value":
+        document["value"] = jsonable(reading.value)
+    if reading.has_entry:
+        document["entry"] = jsonable(reading.entry)
+    return document | present(
+        checkpoint=reading.checkpoint,
+        borrowed=reading.borrowed or None,
+        written=_written(reading.written),
+        turns_written=list(reading.turns_written) if reading.channel is not None else None,
+        earlier_unknown=reading.earlier_unknown or None,
+        total_turns=reading.total,
+        total_is=total_is,
+        turns_by=by,
+        retained_turns=list(reading.retained) if reading.total is not None else None,
+        stored=jsonable(dict(reading.stored)) if reading.stored else None,
+        message=reading.message or None,
+        nearest=list(reading.nearest) or None,
+    )
+
+
+def readings_document(thread: str, ns: str, pattern: str, documents: Sequence[Document]) -> Document:
+    """``turnstate.show/1`` of a pattern: what the readings have in common, and ``readings``, one per key."""
+    common = ("outcome", "turn", "checkpoint", "total_turns", "total_is", "turns_by", "retained_turns")
+    first: Mapping[str, Any] = documents[0]
+    return {
+        "schema": "turnstate.show/1",
+        "thread": thread,
+        "namespace": ns,
+        "key": pattern,
+        **{n: first[n] for n in common if n in first and all(d.get(n) == first[n] for d in documents)},
+        "readings": list(documents),
+    }
+
+
+def miss_document(schema: str, thread: str, ns: str, outcome: str, message: str, **more: Any) -> Document:
+    """Any report's document where there is nothing to report on."""
+    return present(schema=schema, thread=thread, namespace=ns, outcome=outcome, message=message, **more)
+
+
+def _written(written: Written | None) -> Document | None:
+    if written is None:
+        return None
+    return present(
+        turn=written.turns[-1] if written.turns else None,
+        turns=list(written.turns) if len(written.turns) > 1 else None,
+        checkpoint=written.checkpoint,
+        node=written.node,
+        time=_time(written.time),
+        inferred=written.inferred or None,
+    )
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else iso(moment)

@@ -1,0 +1,193 @@
+"""Lists for a person: threads, turns and keys as tables, and what must be said about them besides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+
+from turnstate.history.listing import KeyReport, KeyRow, TurnReport, TurnRow
+from turnstate.history.reading import Written, iso
+from turnstate.history.turns import Turns
+from turnstate.render.screen import Screen
+from turnstate.render.tables import Cell, Column, Style, write_table
+from turnstate.render.text import ago, clip, counted, numbers, one_line, size, took
+from turnstate_backends.interface import ThreadRow
+
+ThreadLine = tuple[ThreadRow, datetime | None, datetime | None, tuple[int, str] | None]
+"""A thread, its first and last activity, and its turns where they were counted."""
+
+_ASIDES = 3  # that many are told, the others counted
+_STATUS_STYLES: Mapping[str, Style] = {
+    "error": "red",
+    "interrupted": "yellow",
+    "unfinished": "yellow",
+    "never_ran": "yellow",
+}
+
+
+def write_threads(screen: Screen, lines: Sequence[ThreadLine]) -> None:
+    """One row per thread, most recent activity first."""
+    counts = any(turns is not None for *_, turns in lines)
+    columns = [
+        Column("thread", text=True),
+        *([Column("turns", right=True, whole=True)] if counts else []),
+        Column("checkpoints", right=True, whole=True),
+        Column("namespaces", right=True, whole=True),
+        Column("first", whole=True),
+        Column("last", whole=True),
+    ]
+    rows = [
+        [
+            Cell(row.id),
+            *([Cell(_total(*turns) if turns else "")] if counts else []),
+            Cell(str(row.checkpoints)),
+            Cell(str(len(row.namespaces))),
+            Cell(_moment(screen, first)),
+            Cell(_moment(screen, last)),
+        ]
+        for row, first, last, turns in lines
+    ]
+    write_table(screen, columns, rows)
+
+
+def write_turns(screen: Screen, report: TurnReport) -> None:
+    """One row per span of turns."""
+    columns = [
+        Column("turn", right=True, whole=True),
+        Column("status", whole=True),
+        Column("started", whole=True),
+        Column("took", right=True, whole=True),
+        Column(
+            "checkpoints" if screen.width >= 100 or not screen.interactive else "ckpts",
+            right=True,
+            whole=True,
+        ),
+        Column("keys written", text=True),
+        Column("question", text=True),
+    ]
+    write_table(screen, columns, [_turn_cells(screen, rows) for rows in _by_span(report.rows)])
+    for note in turn_notes(report):
+        screen.note(note)
+
+
+def _by_span(rows: Sequence[TurnRow]) -> list[list[TurnRow]]:
+    """Turns that came in one input share everything but their questions, so they share a row."""
+    return [list(group) for _, group in groupby(rows, lambda row: row.turn.asked_with or row.turn.number)]
+
+
+def _turn_cells(screen: Screen, rows: Sequence[TurnRow]) -> list[Cell]:
+    row, last = rows[0], rows[-1]
+    number = str(row.turn.number) if len(rows) == 1 else f"{row.turn.number}–{last.turn.number}"
+    status, style = _status(last)
+    lasted = (row.ended - row.started).total_seconds() if row.started and row.ended else None
+    return [
+        Cell(number),
+        Cell(status, style),
+        Cell(_moment(screen, row.started)),
+        Cell("" if lasted is None else took(lasted)),
+        Cell(str(row.checkpoints)),
+        Cell((", " if screen.interactive else ",").join(row.keys_written)),
+        Cell("\n".join(each.turn.question or "" for each in rows)),
+    ]
+
+
+def _status(row: TurnRow) -> tuple[str, Style]:
+    turn = row.turn
+    if not turn.retained:
+        return "pruned", "red"
+    if turn.borrowed:
+        return "pruned*", "yellow"
+    edited = "+edit" if turn.edited else ""
+    status = turn.status or ""
+    return f"{status}{edited}", _STATUS_STYLES.get(status, "")
+
+
+def turn_notes(report: TurnReport) -> list[str]:
+    """What a list of turns must not leave unsaid."""
+    notes = list(total_notes(report.turns))
+    if any(row.turn.borrowed for row in report.rows):
+        notes.append(
+            "pruned*: its own rows are gone; the next turn's input row still holds the state as it ended"
+        )
+    if branches := report.branches:
+        tips = ", ".join(branch.tip for branch in branches[:3])
+        more = f" and {len(branches) - 3} more" if len(branches) > 3 else ""
+        noun = "other branch" if len(branches) == 1 else "other branches"
+        notes.append(f"{len(branches)} {noun}, see --branch ID: {tips}{more}")
+    if report.skewed:
+        notes.append(f"clock skew: checkpoints whose id sorts before their parent's: {len(report.skewed)}")
+    for row in report.asides[:_ASIDES]:
+        aside = row.aside
+        by = "a summary" if aside.why == "summary" else f"by node {aside.by}" if aside.by else "by a node"
+        words = clip(aside.text, 60)
+        notes.append(one_line(f"turn {numbers(row.turns)}: human message, {by}, not a question: {words}"))
+    if len(report.asides) > _ASIDES:
+        notes.append(f"{len(report.asides) - _ASIDES} more human messages that are no questions, see --json")
+    return notes
+
+
+def total_notes(turns: Turns) -> list[str]:
+    """How sure the numbering is, and what was counted where it is not questions."""
+    notes = []
+    if turns.total_is == "at_least":
+        notes.append(f"at least {counted(turns.total, 'turn')}: earlier ones may be gone without a trace")
+    elif turns.total_is == "estimate":
+        notes.append(
+            f"about {counted(turns.total, 'turn')}: a message in the first kept row may be a node's own"
+        )
+    if turns.by == "inputs":
+        notes.append("turns are counted by inputs, not by questions in the messages")
+    return notes
+
+
+def write_keys(screen: Screen, report: KeyReport) -> None:
+    """One row per key."""
+    columns = [
+        Column("key"),
+        Column("type"),
+        Column("size", right=True, whole=True),
+        Column("written in", whole=True),
+        Column("last by"),
+        Column("summary", text=True, one_line=True),
+    ]
+    write_table(screen, columns, [_key_cells(screen, row) for row in report.rows])
+    where = f"turn {report.turn} · " if report.turn is not None else ""
+    screen.note(f"{where}checkpoint {report.checkpoint}")
+    for note in total_notes(report.turns):
+        screen.note(note)
+
+
+def _key_cells(screen: Screen, row: KeyRow) -> list[Cell]:
+    kind = row.type.rpartition(".")[2] if screen.interactive else row.type
+    amount = "" if row.size is None else size(row.size) if screen.interactive else str(row.size)
+    turns = counted(len(row.turns_written), "turn") if row.turns_written else ""
+    summary = f'"{row.summary}"' if row.type == "str" else row.summary
+    style: Style = "red" if row.absence else ""
+    return [
+        Cell(row.name, "bold"),
+        Cell(kind, style),
+        Cell(amount),
+        Cell(turns if screen.interactive else str(len(row.turns_written))),
+        Cell(_last(screen, row.written)),
+        Cell(summary),
+    ]
+
+
+def _last(screen: Screen, written: Written | None) -> str:
+    """The writer and its turn: ``tool, turn 3``; ``tool,3`` for programs."""
+    if written is None:
+        return ""
+    node = written.node or "?"
+    turn = numbers(written.turns)
+    return f"{node}, turn {turn}" if screen.interactive else f"{node},{turn.replace(' ', '')}"
+
+
+def _total(total: int, sure: str) -> str:
+    return {"at_least": f"≥{total}", "estimate": f"~{total}"}.get(sure, str(total))
+
+
+def _moment(screen: Screen, moment: datetime | None) -> str:
+    if moment is None:
+        return ""
+    return ago(moment, datetime.now(UTC)) if screen.interactive else iso(moment)

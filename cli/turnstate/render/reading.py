@@ -1,0 +1,66 @@
+"""What a person is told about a value: where it was read, and who wrote it."""
+
+from __future__ import annotations
+
+from turnstate.history.reading import Reading, Written
+from turnstate.history.turns import Turns
+from turnstate.render.listings import total_notes
+from turnstate.render.screen import Screen
+from turnstate.render.text import one_line
+from turnstate.render.values import value_text
+
+
+def write_reading(screen: Screen, reading: Reading, turns: Turns, *, first_kept: int, titled: bool) -> None:
+    """The value as data, everything else as a note.
+
+    Args:
+        screen: Where to.
+        reading: What was read.
+        turns: The turns of the line.
+        first_kept: The first turn that has rows of its own.
+        titled: Several keys were asked for, so each is headed by its name.
+    """
+    if titled:
+        screen.data(screen.on_out(one_line(reading.key), "bold"))
+    if reading.outcome == "value":
+        screen.data(value_text(reading.value))
+        if reading.message:
+            screen.note(one_line(reading.message), "yellow")
+    else:
+        write_outcome(screen, reading.outcome, reading.message)
+    if facts := provenance(reading, first_kept):
+        screen.note(" · ".join(one_line(fact) for fact in facts))
+    for note in total_notes(turns) if reading.outcome == "value" else ():
+        screen.note(note)
+
+
+def write_outcome(screen: Screen, outcome: str, message: str) -> None:
+    """An outcome that is no value: its name, then its words."""
+    screen.note(f": {one_line(message)}" if message else "", "red", lead=outcome)
+
+
+def provenance(reading: Reading, first_kept: int) -> list[str]:
+    """Turn, checkpoint, last write, and every turn that wrote the key."""
+    if reading.checkpoint is None or reading.channel is None:
+        return []
+    facts = []
+    if reading.turn is not None:
+        facts.append(f"start of turn {reading.turn}" if reading.at_start else f"turn {reading.turn}")
+    facts.append(f"checkpoint {reading.checkpoint}")
+    if reading.borrowed and reading.turn is not None:
+        facts.append(f"read in turn {reading.turn + 1}'s input row, turn {reading.turn}'s own rows are gone")
+    if reading.written is not None:
+        facts.append(_written(reading.written))
+    several = len(reading.turns_written) > 1
+    if several or (reading.written is None and reading.turns_written):
+        listed = ", ".join(map(str, reading.turns_written))
+        facts.append(f"written in {len(reading.turns_written)} turn{'s' if several else ''} ({listed})")
+    if reading.earlier_unknown:
+        facts.append(f"turns before {first_kept}, no longer retained, may have written it too")
+    return facts
+
+
+def _written(written: Written) -> str:
+    turn = "–".join(map(str, dict.fromkeys((written.turns[0], written.turns[-1]))))
+    by = f" by {written.node}" if written.node else ""
+    return f"written in turn {turn}{by}" + (" (inferred: the value changed)" if written.inferred else "")

@@ -1,0 +1,149 @@
+"""Where output goes, and what may be done there: streams, width, colour. Knows nothing of what is printed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TextIO
+
+_DELAY = 0.5  # seconds that work may take before a line says so
+_SGR = {"dim": "2", "bold": "1", "red": "31", "yellow": "33", "green": "32", "cyan": "36"}
+
+
+class OutputClosed(Exception):
+    """Whoever read the output has gone; nothing more is to be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Both streams and what they can show.
+
+    Attributes:
+        out: For data.
+        err: For everything else.
+        interactive: A person looks at ``out``.
+        color: ``out`` takes colour.
+        err_color: ``err`` takes colour.
+        width: Columns of the terminal.
+    """
+
+    out: TextIO
+    err: TextIO
+    interactive: bool
+    color: bool
+    err_color: bool
+    width: int
+
+    def data(self, text: str) -> None:
+        """Write lines of data.
+
+        Raises:
+            OutputClosed: The reader has gone.
+        """
+        try:
+            self.out.write(text + "\n")
+        except BrokenPipeError:
+            raise OutputClosed from None
+
+    def note(self, text: str, style: str = "dim", *, lead: str = "") -> None:
+        """Write what is not data, after what was written as data; folded between words on a terminal.
+
+        Args:
+            text: One line, already safe to print.
+            style: How it looks where there is colour; ``""`` for plain.
+            lead: A beginning that alone takes the style.
+
+        Raises:
+            OutputClosed: The reader of the data has gone.
+        """
+        if self.err.isatty():
+            text = textwrap.fill(
+                lead + text,
+                self.width,
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )[len(lead) :]
+        if self.err_color and style:
+            text = f"{styled(lead, style)}{text}" if lead else styled(text, style)
+        else:
+            text = lead + text
+        try:
+            self.out.flush()
+            self.err.write(text + "\n")
+        except BrokenPipeError:
+            raise OutputClosed from None
+
+    def on_out(self, text: str, style: str) -> str:
+        """``text`` in a style where ``out`` shows it."""
+        return styled(text, style) if self.color else text
+
+    @property
+    def ascii_only(self) -> bool:
+        """Whether ``out`` cannot encode every character."""
+        return (getattr(self.out, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
+
+
+def styled(text: str, style: str) -> str:
+    """``text`` between the codes of a style."""
+    return f"\x1b[{_SGR[style]}m{text}\x1b[0m"
+
+
+def screen(color: str = "auto", env: Mapping[str, str] = os.environ) -> Screen:
+    """The process's own streams.
+
+    Args:
+        color: ``auto``, ``always`` or ``never``.
+        env: ``NO_COLOR`` (https://no-color.org), ``FORCE_COLOR`` (``0`` is off) and ``TERM`` decide for ``auto``.
+    """
+    out, err = sys.stdout, sys.stderr
+    return Screen(
+        out,
+        err,
+        interactive=out.isatty(),
+        color=_colored(color, out, env),
+        err_color=_colored(color, err, env),
+        width=max(shutil.get_terminal_size().columns, 20),
+    )
+
+
+def _colored(color: str, stream: TextIO, env: Mapping[str, str]) -> bool:
+    if color != "auto":
+        return color == "always"
+    if env.get("NO_COLOR"):
+        return False
+    if forced := env.get("FORCE_COLOR"):
+        return forced.lower() not in ("0", "false")
+    return stream.isatty() and env.get("TERM") != "dumb"
+
+
+@contextmanager
+def progress(screen: Screen, what: str, env: Mapping[str, str] = os.environ) -> Iterator[None]:
+    """Say on ``err`` what is going on, once it has taken half a second, and take the line back at the end."""
+    if not screen.err.isatty() or env.get("TERM") == "dumb":
+        yield
+        return
+    shown = threading.Event()
+
+    def show() -> None:
+        shown.set()
+        screen.err.write(f"\r{what} …"[: screen.width])
+        screen.err.flush()
+
+    timer = threading.Timer(_DELAY, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if shown.is_set():
+            screen.err.write("\r\x1b[2K")
+            screen.err.flush()
