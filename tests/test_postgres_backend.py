@@ -125,6 +125,7 @@ def test_every_checkpoint_reads_as_langgraph_reads_it(recorded: str) -> None:
             counters = expected.metadata.get("counters_since_delta_snapshot", {})
             assert rows[id_].delta_channels == tuple(sorted(counters))
             assert versions[id_] == expected.checkpoint["channel_versions"]
+            assert store.seen("a", "", [id_]) == {id_: expected.checkpoint["versions_seen"]}
             assert times[id_] == expected.checkpoint["ts"]
             values = store.values("a", "", id_)
             assert values.keys() == expected.checkpoint["channel_versions"].keys()

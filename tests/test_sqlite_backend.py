@@ -135,6 +135,8 @@ def test_values_versions_and_times_are_those_that_langgraph_decodes(recorded: Pa
         for checkpoint in listed
     }
     assert times == {checkpoint["id"]: checkpoint["ts"] for checkpoint in listed}
+    with open_sqlite(recorded) as store:
+        assert store.seen("one", "", ids) == {c["id"]: c["versions_seen"] for c in listed}
 
 
 def test_writes_are_the_rows_of_the_table(recorded: Path) -> None:

@@ -138,6 +138,14 @@ class Store(Protocol):
     def versions(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """``channel_versions`` of the named checkpoints: checkpoint id → channel → version as text."""
 
+    def seen(
+        self, thread: str, ns: str, checkpoints: Collection[str]
+    ) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+        """``versions_seen`` of the named checkpoints: checkpoint id → node → channel → version as text.
+
+        A node that ran in a step has seen newer versions in the row that the step made than in the row before.
+        """
+
     def values(
         self, thread: str, ns: str, checkpoint: str, channels: Collection[str] | None = None
     ) -> Mapping[str, Stored | Absent]:

@@ -79,6 +79,11 @@ select {id}, (c.checkpoint -> 'channel_versions')::text
 from {checkpoints} c where c.thread_id = %s and c.checkpoint_ns = %s and {id} = any(%s)
 """
 
+SEEN: Final = """
+select {id}, (c.checkpoint -> 'versions_seen')::text
+from {checkpoints} c where c.thread_id = %s and c.checkpoint_ns = %s and {id} = any(%s)
+"""
+
 TIMES: Final = """
 select {id}, c.checkpoint ->> 'ts'
 from {checkpoints} c where c.thread_id = %s and c.checkpoint_ns = %s and {id} = any(%s)
@@ -226,6 +231,11 @@ class PostgresStore:
             id_: _version_texts(versions) for id_, versions in self._named(VERSIONS, thread, ns, checkpoints)
         }
 
+    def seen(
+        self, thread: str, ns: str, checkpoints: Collection[str]
+    ) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+        return {id_: _seen_texts(seen) for id_, seen in self._named(SEEN, thread, ns, checkpoints)}
+
     def values(
         self, thread: str, ns: str, checkpoint: str, channels: Collection[str] | None = None
     ) -> Mapping[str, Stored | Absent]:
@@ -372,7 +382,16 @@ def _whole_number(text: str | None) -> int | None:
 
 def _version_texts(versions: str | None) -> dict[str, str]:
     """``channel_versions`` with each version as its text; LangGraph.js stores numbers."""
-    parsed = json.loads(versions or "null", parse_int=str, parse_float=str)
+    return _texts(json.loads(versions or "null", parse_int=str, parse_float=str))
+
+
+def _seen_texts(seen: str | None) -> dict[str, dict[str, str]]:
+    """``versions_seen`` likewise, by node."""
+    parsed = json.loads(seen or "null", parse_int=str, parse_float=str)
+    return {node: _texts(versions) for node, versions in parsed.items()} if isinstance(parsed, dict) else {}
+
+
+def _texts(parsed: Any) -> dict[str, str]:
     if not isinstance(parsed, dict):
         return {}
     return {channel: version for channel, version in parsed.items() if isinstance(version, str)}

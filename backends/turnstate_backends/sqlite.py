@@ -249,6 +249,17 @@ class SqliteStore:
                 found[checkpoint] = state.versions
         return found
 
+    def seen(
+        self, thread: str, ns: str, checkpoints: Collection[str]
+    ) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+        """``versions_seen`` of the named checkpoints; those that cannot be decoded are left out."""
+        found: dict[str, Mapping[str, Mapping[str, str]]] = {}
+        for checkpoint, stored in self._payloads(thread, ns, checkpoints):
+            state = _state(stored)
+            if not isinstance(state, Absent):
+                found[checkpoint] = state.seen
+        return found
+
     def values(
         self, thread: str, ns: str, checkpoint: str, channels: Collection[str] | None = None
     ) -> Mapping[str, Stored | Absent]:
@@ -257,7 +268,7 @@ class SqliteStore:
             state = _state(stored)
             if isinstance(state, Absent):
                 return dict.fromkeys(["*"] if channels is None else channels, state)
-            names = {*state.values, *state.versions} if channels is None else channels
+            names = dict.fromkeys([*state.values, *state.versions]) if channels is None else channels
             return {
                 name: state.values.get(name, Absent("empty"))
                 for name in names
@@ -384,6 +395,18 @@ class _State:
 
     values: Mapping[str, Stored]
     versions: Mapping[str, str]
+    stored_seen: Stored | None
+
+    @property
+    def seen(self) -> Mapping[str, Mapping[str, str]]:
+        seen = {} if self.stored_seen is None else payload.decode(self.stored_seen)
+        if not isinstance(seen, dict):
+            return {}
+        return {
+            str(node): {str(channel): str(version) for channel, version in channels.items()}
+            for node, channels in seen.items()
+            if isinstance(channels, dict)
+        }
 
 
 def _state(stored: Stored) -> _State | Absent:
@@ -400,7 +423,8 @@ def _state(stored: Stored) -> _State | Absent:
         return _absent("undecodable", stored, "the checkpoint ends too early")
     except heads.Unreadable as error:
         return _absent("undecodable", stored, str(error))
-    return _State(values, {name: str(payload.decode(version)) for name, version in versions.items()})
+    texts = {name: str(payload.decode(version)) for name, version in versions.items()}
+    return _State(values, texts, parts.get("versions_seen"))
 
 
 def _entries(stored: Stored | None) -> Mapping[str, Stored]:

@@ -13,12 +13,12 @@ from turnstate.history import keys as key_names
 from turnstate.history.keys import Key, entries_of
 from turnstate.history.lines import Branch
 from turnstate.history.questions import Aside
-from turnstate.history.reading import Place, Written, row_time, row_times
+from turnstate.history.reading import Place
 from turnstate.history.steps import is_internal
 from turnstate.history.summary import summary_of, type_of
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.turns import Turn, Turns
-from turnstate.history.versions import Version, turns_of, versions_by_key
+from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key
 from turnstate_backends import heads
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
@@ -131,7 +131,7 @@ class KeyRow:
 
 def turn_report(history: ThreadHistory) -> TurnReport:
     """The turns of the history's line."""
-    times = row_times(history)
+    times = history.row_times()
     written = _keys_by_turn(history)
     turns = history.turns
     asides = history.findings.asides if turns.by == "questions" else []
@@ -244,12 +244,6 @@ def _key_row(
     if key.entry is not None:
         value, _ = key_names.shown_value(value)
     size = stored.size if isinstance(stored, Stored) else stored.stored.get("bytes")
-    latest = next((v for v in reversed(versions) if v.row <= place.row), None)
-    written = None
-    if latest is not None:
-        checkpoint = history.line.rows[latest.row].id
-        turns = history.turns.at_row(latest.row)
-        written = Written(turns, checkpoint, latest.node, row_time(history, latest.row), latest.inferred)
     return KeyRow(
         key,
         name,
@@ -258,5 +252,5 @@ def _key_row(
         summary_of(value),
         value.kind if isinstance(value, Absent) else None,
         turns_of(history, versions),
-        written,
+        latest(history, versions, place.row),
     )

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 from turnstate.history import keys as key_names
-from turnstate.history.ids import id_time
 from turnstate.history.keys import Key
 from turnstate.history.steps import is_internal
 from turnstate.history.thread import ThreadHistory
+from turnstate.history.times import iso
 from turnstate.history.turns import Turn
-from turnstate.history.versions import Version, held_before, turns_of, versions_by_key
+from turnstate.history.versions import Version, Written, held_before, latest, turns_of, versions_by_key
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
 
@@ -58,17 +58,6 @@ class Miss:
     outcome: Outcome
     message: str
     turn: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The write that a value comes from."""
-
-    turns: tuple[int, ...]
-    checkpoint: str
-    node: str | None
-    time: datetime | None
-    inferred: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +155,7 @@ def checkpoint_place(history: ThreadHistory, checkpoint: str) -> Place:
 
 def time_place(history: ThreadHistory, moment: datetime) -> Place | Miss:
     """The row that was the line's last at a moment."""
-    times = row_times(history)
+    times = history.row_times()
     rows = [i for i, time in enumerate(times) if time is not None and time <= moment]
     if rows:
         return Place(rows[-1], max(history.turns.at_row(rows[-1])))
@@ -176,33 +165,6 @@ def time_place(history: ThreadHistory, moment: datetime) -> Place | Miss:
     if history.line.front_missing:
         return Miss("turn_no_longer_retained", f"the first row kept is of {iso(first)}")
     return Miss("no_such_turn", f"the thread began at {iso(first)}")
-
-
-def row_times(history: ThreadHistory) -> list[datetime | None]:
-    """When each row of the line was made: by its id, else by the ``ts`` stored in it."""
-    times = [id_time(row.id) for row in history.line.rows]
-    untimed = [row.id for row, time in zip(history.line.rows, times, strict=True) if time is None]
-    if untimed:
-        stored = history.store.times(history.thread, history.ns, untimed)
-        times = [
-            time or parse_time(stored.get(row.id, ""))
-            for row, time in zip(history.line.rows, times, strict=True)
-        ]
-    return times
-
-
-def parse_time(text: str) -> datetime | None:
-    """An ISO 8601 moment; UTC where it names no zone. None when it is none."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def iso(moment: datetime) -> str:
-    """ISO 8601 in UTC, to the microsecond where there are any: ``2026-11-30T12:57:31.123456Z``."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 # What stands there.
@@ -358,31 +320,12 @@ def _not_here(
 def _with_versions(
     history: ThreadHistory, base: Reading, key: Key, place: Place, versions: Sequence[Version]
 ) -> Reading:
-    latest = next((v for v in reversed(versions) if v.row <= place.row), None)
-    written = None
-    if latest is not None:
-        row = history.line.rows[latest.row]
-        written = Written(
-            history.turns.at_row(latest.row),
-            row.id,
-            latest.node,
-            row_time(history, latest.row),
-            latest.inferred,
-        )
     return _replace(
         base,
         channel=key.channel,
-        written=written,
+        written=latest(history, versions, place.row),
         turns_written=turns_of(history, versions),
         earlier_unknown=held_before(history),
-    )
-
-
-def row_time(history: ThreadHistory, row: int) -> datetime | None:
-    """When one row was made."""
-    checkpoint = history.line.rows[row].id
-    return id_time(checkpoint) or parse_time(
-        history.store.times(history.thread, history.ns, [checkpoint]).get(checkpoint, "")
     )
 
 

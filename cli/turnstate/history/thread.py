@@ -6,14 +6,18 @@ This is where the pure functions of this package meet a store. Each thing is rea
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from turnstate.history.conversation import Conversation
+from turnstate.history.ids import id_time
 from turnstate.history.lines import Forest, Line, forest
 from turnstate.history.questions import Findings, Question, find_questions
 from turnstate.history.steps import Step, by_checkpoint, is_internal, steps_of
+from turnstate.history.times import parse_time
 from turnstate.history.turns import Turns, TurnsBy, input_rows, turns_by_inputs, turns_by_questions
+from turnstate.history.writers import Writers
 from turnstate_backends.interface import Store, Write
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Stored
@@ -82,6 +86,11 @@ class ThreadHistory:
         return Conversation(self.store, self.thread, self.ns, self.messages, self.writes)
 
     @cached_property
+    def writers(self) -> Writers:
+        """Who is behind a write row."""
+        return Writers(self.store, self.thread, self.ns, self.line, self.steps)
+
+    @cached_property
     def findings(self) -> Findings:
         """Questions, and human messages that are none."""
         return find_questions(self.line, self.steps, self.conversation)
@@ -100,6 +109,21 @@ class ThreadHistory:
             for source, first in [(self.line.rows[i].source, self.steps[i].arrival == "first")]
         ]
         return turns_by_inputs(self.line, self.steps, inputs, self)
+
+    def row_time(self, i: int) -> datetime | None:
+        """When a row of the line was made: by its id, else by the ``ts`` stored in it."""
+        checkpoint = self.line.rows[i].id
+        return id_time(checkpoint) or self._stored_times([checkpoint]).get(checkpoint)
+
+    def row_times(self) -> list[datetime | None]:
+        """:meth:`row_time` of every row."""
+        times = {row.id: id_time(row.id) for row in self.line.rows}
+        untimed = [id for id, time in times.items() if time is None]
+        return list((times | (self._stored_times(untimed) if untimed else {})).values())
+
+    def _stored_times(self, checkpoints: list[str]) -> dict[str, datetime | None]:
+        stored = self.store.times(self.thread, self.ns, checkpoints)
+        return {id: parse_time(text) for id, text in stored.items()}
 
     def at_rest(self, checkpoint: str) -> bool | None:
         """Whether no node was set off in a checkpoint; None where its layout does not tell.

@@ -6,11 +6,12 @@ for an entry of a mapping, its value too; that is marked as inferred.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from turnstate.history.keys import Key, entries_of
-from turnstate.history.steps import is_internal, node_of
+from turnstate.history.steps import is_internal
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends import heads
 from turnstate_backends.interface import Write
@@ -26,13 +27,44 @@ class Version:
 
     Attributes:
         row: Position on the line of the row that holds what was written.
-        node: The node that wrote it; ``__start__`` for an input; None when the store does not tell.
-        inferred: No write row tells: the version or the value changed.
+        write: The write row; None where none tells, and the version or the value changed.
     """
 
     row: int
+    write: Write | None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A version, as a reader is told of it.
+
+    Attributes:
+        turns: The turns that its row belongs to.
+        checkpoint: The row's id.
+        node: Who wrote; ``__start__`` for an input, ``update_state`` for an edit; None when nothing tells.
+        time: When the row was made.
+        inferred: No write row tells of it.
+    """
+
+    turns: tuple[int, ...]
+    checkpoint: str
     node: str | None
-    inferred: bool = False
+    time: datetime | None
+    inferred: bool
+
+
+def latest(history: ThreadHistory, versions: Sequence[Version], row: int) -> Written | None:
+    """The last of some versions up to a row of the line."""
+    version = next((v for v in reversed(versions) if v.row <= row), None)
+    if version is None:
+        return None
+    return Written(
+        history.turns.at_row(version.row),
+        history.line.rows[version.row].id,
+        history.writers.node(version.row, version.write),
+        history.row_time(version.row),
+        version.write is None,
+    )
 
 
 def versions_by_key(
@@ -65,12 +97,12 @@ def _writes_along(history: ThreadHistory, channels: Collection[str] | None) -> I
     unknown = _UnknownSteps(history, channels)
     for i, step in enumerate(history.steps):
         if step.writes is None:
-            yield from ((key, Version(i, None, inferred=True)) for key in unknown.keys_written(i))
+            yield from ((key, Version(i, None)) for key in unknown.keys_written(i))
             continue
         for write in step.writes:
             if is_internal(write.channel) if channels is None else write.channel not in channels:
                 continue
-            version = Version(i, node_of(write))
+            version = Version(i, write)
             entries = cut.entries_of(write)
             yield from ((Key(write.channel, entry), version) for entry in entries)
             if entries or not _merged_nothing(history, i, write):

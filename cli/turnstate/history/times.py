@@ -1,0 +1,19 @@
+"""Moments as text: ISO 8601, always UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def parse_time(text: str) -> datetime | None:
+    """An ISO 8601 moment; UTC where it names no zone. None when it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def iso(moment: datetime) -> str:
+    """A moment as every report writes it: ``2026-01-31T12:00:00.123456Z``."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
