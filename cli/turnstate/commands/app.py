@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Annotated, Any, TextIO
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from turnstate.commands import keys, options, show, threads, turns
 from turnstate.commands.address import redacted
 from turnstate.commands.exits import CLEAN, INTERRUPTED, USAGE, Refused
-from turnstate.render.screen import OutputClosed
+from turnstate.render.screen import OutputClosed, OutputFailed
 from turnstate.render.text import one_line
 
 PROGRAM = "turnstate"
@@ -39,10 +40,37 @@ _VERBS = (
 )
 
 
+class _AsTyped:
+    """Stands in for Typer's coercion where a parameter is text or a flag, and there is nothing to coerce."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        return value
+
+
+def _spared(parameters: list[Any]) -> list[Any]:
+    """Typer 0.29 loads pydantic, half of our time to start, to make text of text. Others have no such attribute."""
+    for parameter in parameters:
+        descriptor = getattr(parameter, "type_descriptor", None)
+        if getattr(descriptor, "annotation", None) in (str, bool) and hasattr(parameter, "_runtime_param"):
+            parameter._runtime_param = _AsTyped()
+    return parameters
+
+
+class _Verb(TyperCommand):
+    def get_params(self, ctx: Any) -> Any:
+        return _spared(super().get_params(ctx))
+
+
+class _Verbs(TyperGroup):
+    def get_params(self, ctx: Any) -> Any:
+        return _spared(super().get_params(ctx))
+
+
 def application() -> typer.Typer:
     """All verbs under one name."""
     app = typer.Typer(
         name=PROGRAM,
+        cls=_Verbs,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=True,
@@ -51,7 +79,9 @@ def application() -> typer.Typer:
     )
     app.callback(help=HELP)(_before_verb)
     for name, verb, text in _VERBS:
-        app.command(name, help=text, short_help=text.partition("\n")[0], no_args_is_help=False)(verb)
+        app.command(name, cls=_Verb, help=text, short_help=text.partition("\n")[0], no_args_is_help=False)(
+            verb
+        )
     return app
 
 
@@ -73,29 +103,6 @@ def _before_verb(
     pass  # what stands before the verb is found in its context
 
 
-def command() -> Any:
-    """The verbs as Typer runs them."""
-    built = typer.main.get_command(application())
-    _spare_coercion(built)
-    return built
-
-
-class _AsTyped:
-    """Stands in for Typer's coercion where a parameter is text and there is nothing to coerce."""
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        return value
-
-
-def _spare_coercion(group: Any) -> None:
-    """Typer 0.29 loads pydantic, half of our time to start, to make text of text. Others have no such attribute."""
-    for verb in [group, *group.commands.values()]:
-        for parameter in verb.params:
-            descriptor = getattr(parameter, "type_descriptor", None)
-            if getattr(descriptor, "annotation", None) is str and hasattr(parameter, "_runtime_param"):
-                parameter._runtime_param = _AsTyped()
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program.
 
@@ -114,10 +121,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = CLEAN
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except OSError as error:
-        code = _say(
-            "the output cannot be written", error.strerror or type(error).__name__, "Look at the device."
-        )
+    except (OutputFailed, OSError) as error:
+        why = str(error if isinstance(error, OutputFailed) else error.strerror)
+        code = _say("the output cannot be written", why, "See whether the device is full.")
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -127,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: list[str]) -> int:
-    built = command()
+    built: Any = typer.main.get_command(application())
     if _COMPLETE in os.environ:
         built.main(args=args, prog_name=PROGRAM)
     try:
@@ -140,7 +146,7 @@ def _run(args: list[str]) -> int:
         return INTERRUPTED
     except Refused as refusal:
         return _say(refusal.what, refusal.why, refusal.hint)
-    except (OutputClosed, BrokenPipeError, KeyboardInterrupt):
+    except (OutputClosed, OutputFailed, BrokenPipeError):
         raise
     except Exception as error:
         return _failed(error)

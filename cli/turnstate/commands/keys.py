@@ -7,7 +7,7 @@ import typer
 from turnstate.commands import options, places, session
 from turnstate.commands.exits import CLEAN, Missed
 
-HELP = """List the keys of a thread's state: type, size, summary, turns that wrote it, last writer
+HELP = """List the keys of a thread's state, and which turns wrote them
 
 \b
 Examples:
@@ -15,6 +15,7 @@ Examples:
   turnstate keys THREAD --turn 1
   turnstate keys THREAD --jsonl | jq -r 'select(.bytes > 100000) | .key'
 
+Each has its type, size in bytes, the number of turns that wrote it, its last writer and a summary.
 A channel that is a mapping is listed by its entries. The default is the state as the last turn ended.
 """
 
@@ -60,6 +61,9 @@ def keys(
                 retained_turns=list(history.turns.retained),
             )
         report = keys_at(history, place, internal=internal)
+        whole = next((row for row in report.rows if row.key.channel == "*"), None)
+        if whole is not None and whole.absence is not None:  # the checkpoint as a whole cannot be read
+            raise Missed(whole.absence, whole.summary, turn=report.turn, checkpoint=report.checkpoint)
     if out.form == "json":
         documents.write_json(out.screen, documents.keys_document(report))
     elif out.form == "jsonl":

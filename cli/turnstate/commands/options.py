@@ -153,7 +153,7 @@ def moment(text: str, option: str, now: datetime | None = None) -> datetime:
     Raises:
         typer.BadParameter: It is neither.
     """
-    from turnstate.history.reading import parse_time
+    from turnstate.history.times import parse_time
 
     if match := _AGO.fullmatch(text):
         return (now or datetime.now(UTC)) - timedelta(**{_UNITS[match[2]]: int(match[1])})

@@ -93,7 +93,7 @@ def threads(
 def _time(store: Store, row: ThreadRow, checkpoint: str) -> datetime | None:
     """When a checkpoint of whichever namespace was made: by its id, else by what is stored in it."""
     from turnstate.history.ids import id_time
-    from turnstate.history.reading import parse_time
+    from turnstate.history.times import parse_time
 
     if found := id_time(checkpoint):
         return found

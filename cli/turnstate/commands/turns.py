@@ -7,7 +7,7 @@ import typer
 from turnstate.commands import options, session
 from turnstate.commands.exits import CLEAN
 
-HELP = """List the turns of a thread: question, status, time, checkpoints, keys written
+HELP = """List the turns of a thread, those that were pruned included
 
 \b
 Examples:
@@ -15,8 +15,9 @@ Examples:
   turnstate turns THREAD --branch 1f1ecbd5-fe53
   turnstate turns THREAD --jsonl | jq -r 'select(.status == "error") | .turn'
 
-A turn is a question and everything up to the next one, counted from 1. Turns that were pruned
-keep their number and their row. Notes, such as other branches, go to stderr.
+A turn is a question and everything up to the next one, counted from 1. Each has its status, time,
+checkpoints and the keys written in it; one that was pruned keeps its number and its row. Questions
+that came in one input share a row, such as 2–3. Notes, such as other branches, go to stderr.
 """
 
 

@@ -11,7 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from turnstate.history.listing import KeyReport, KeyRow, TurnReport, TurnRow
-from turnstate.history.reading import Reading, Written, iso
+from turnstate.history.reading import Reading
+from turnstate.history.times import iso
+from turnstate.history.versions import Written
 from turnstate.render.screen import Screen
 from turnstate.render.values import json_text, jsonable
 from turnstate_backends.interface import ThreadRow

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 from turnstate.history.listing import KeyReport, KeyRow, TurnReport, TurnRow
-from turnstate.history.reading import Written, iso
+from turnstate.history.times import iso
 from turnstate.history.turns import Turns
+from turnstate.history.versions import Written
 from turnstate.render.screen import Screen
 from turnstate.render.tables import Cell, Column, Style, write_table
 from turnstate.render.text import ago, clip, counted, numbers, one_line, size, took
@@ -134,7 +135,7 @@ def total_notes(turns: Turns) -> list[str]:
         notes.append(f"at least {counted(turns.total, 'turn')}: earlier ones may be gone without a trace")
     elif turns.total_is == "estimate":
         notes.append(
-            f"about {counted(turns.total, 'turn')}: a message in the first kept row may be a node's own"
+            f"about {counted(turns.total, 'turn')}: not every question can be told from a node's own message"
         )
     if turns.by == "inputs":
         notes.append("turns are counted by inputs, not by questions in the messages")

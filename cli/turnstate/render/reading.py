@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from turnstate.history.reading import Reading, Written
+from turnstate.history.reading import Reading
 from turnstate.history.turns import Turns
+from turnstate.history.versions import Written
 from turnstate.render.listings import total_notes
 from turnstate.render.screen import Screen
 from turnstate.render.text import one_line

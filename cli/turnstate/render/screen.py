@@ -20,6 +20,10 @@ class OutputClosed(Exception):
     """Whoever read the output has gone; nothing more is to be said."""
 
 
+class OutputFailed(Exception):
+    """The output cannot be written; the text says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Screen:
     """Both streams and what they can show.
@@ -45,11 +49,14 @@ class Screen:
 
         Raises:
             OutputClosed: The reader has gone.
+            OutputFailed: The text cannot be written.
         """
         try:
             self.out.write(text + "\n")
         except BrokenPipeError:
             raise OutputClosed from None
+        except OSError as error:
+            raise OutputFailed(error.strerror) from None
 
     def note(self, text: str, style: str = "dim", *, lead: str = "") -> None:
         """Write what is not data, after what was written as data; folded between words on a terminal.
@@ -61,6 +68,7 @@ class Screen:
 
         Raises:
             OutputClosed: The reader of the data has gone.
+            OutputFailed: The text cannot be written.
         """
         if self.err.isatty():
             text = textwrap.fill(
@@ -79,6 +87,8 @@ class Screen:
             self.err.write(text + "\n")
         except BrokenPipeError:
             raise OutputClosed from None
+        except OSError as error:
+            raise OutputFailed(error.strerror) from None
 
     def on_out(self, text: str, style: str) -> str:
         """``text`` in a style where ``out`` shows it."""

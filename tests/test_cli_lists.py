@@ -1,0 +1,216 @@
+"""``threads``, ``turns`` and ``keys``: as lines for programs, as tables for a person, as JSON."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from cli_run import run, run_in_terminal, store
+from recorded import recording, threads
+
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
+
+
+def without_times(text: str) -> list[str]:
+    return [
+        re.sub(r"\b\d+ms\b|\b\d\.\ds\b", "TOOK", ISO.sub("TIME", line)).replace("  ", " ")
+        for line in text.splitlines()
+    ]
+
+
+def test_turns_are_one_line_each_with_the_question_last() -> None:
+    result = run("turns", "demo", "--store", store("demo"))
+    assert result.err == ""
+    rows = [re.split(r" {2,}", line.strip()) for line in result.out.splitlines()]
+    assert rows[0] == ["TURN", "STATUS", "STARTED", "TOOK", "CHECKPOINTS", "KEYS_WRITTEN", "QUESTION"]
+    assert [(r[0], r[1], r[4], r[5], r[6]) for r in rows[1:]] == [
+        ("1", "complete", "4", "messages,gazet/get_aoi/bbox,plan", "Find the area of Copenhagen"),
+        ("2", "complete", "4", "messages", "Describe it"),
+        ("3", "complete", "4", "messages,gazet/get_aoi/bbox,plan", "Now find Aarhus and compare"),
+    ]
+    assert all(ISO.fullmatch(r[2]) for r in rows[1:])
+
+
+def test_a_pruned_turn_keeps_its_row_and_its_number() -> None:
+    result = run("turns", "demo", "--store", store("demo-pruned-writes"))
+    assert [line.split()[:3] for line in result.out.splitlines()[1:]] == [
+        ["1", "pruned", "-"],
+        ["2", "pruned*", "-"],
+        ["3", "complete", result.out.splitlines()[3].split()[2]],
+    ]
+    assert result.err == (
+        "pruned*: its own rows are gone; the next turn's input row still holds the state as it ended\n"
+    )
+    told = run("turns", "demo", "--json", "--store", store("demo-pruned-writes")).document
+    assert [turn["retained"] for turn in told["turns"]] == [False, True, True]
+    assert "status" not in told["turns"][0]
+    assert told["turns"][0]["question"] == "Find the area of Copenhagen"
+
+
+def test_turns_that_came_in_one_input_share_a_row_and_name_each_other() -> None:
+    result = run("turns", "greeted", "--store", store("several"))
+    assert [line.split()[0] for line in result.out.splitlines()] == ["TURN", "1", "2–3"]
+    assert result.out.splitlines()[2].endswith("A larger one⏎Of Aarhus")
+    told = run("turns", "greeted", "--json", "--store", store("several")).document["turns"]
+    assert [turn.get("asked_with") for turn in told] == [None, [2, 3], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("name", "id"),
+    [
+        (r.name, t.id)
+        for r, t in threads()
+        if r.name in ("demo", "demo-pruned", "several", "stopped", "resent", "fields", "odd-threads")
+        and t.total
+    ],
+)
+def test_turns_json_agrees_with_the_recorded_truth(name: str, id: str) -> None:
+    truth = recording(name).threads[id]
+    told = run("turns", "--json", "--store", store(name), "--", id).document
+    assert (told["schema"], told["thread"], told["namespace"]) == ("turnstate.turns/1", truth.id, "")
+    assert (told["total"], told["total_is"], told["turns_by"]) == (
+        truth.total,
+        truth.total_is,
+        truth.turns_by,
+    )
+    assert told["head"] == truth.head
+    assert [turn.get("question") for turn in told["turns"]] == [t.question for t in truth.turns if t.turn]
+    lines = run("turns", "--jsonl", "--store", store(name), "--", id).documents
+    assert [line["turn"] for line in lines] == [turn["turn"] for turn in told["turns"]]
+    assert all(line["schema"] == "turnstate.turns/1" for line in lines)
+
+
+def test_human_messages_that_are_no_questions_are_shown_as_such() -> None:
+    result = run("turns", "reflection", "--store", store("nodes"))
+    assert (
+        "turn 1: human message, by node reflect, not a question: Be more precise." in result.err.splitlines()
+    )
+    told = run("turns", "reflection", "--json", "--store", store("nodes")).document
+    assert [(a["turns"], a["why"], a["node"]) for a in told["asides"]] == [
+        ([1], "node", "reflect"),
+        ([2], "node", "reflect"),
+    ]
+
+
+def test_other_branches_are_named() -> None:
+    branches = recording("forks").threads["edited-past"].branches
+    result = run("turns", "edited-past", "--store", store("forks"))
+    assert f"{len(branches)} other branch, see --branch ID: {branches[0]['tip']}" in result.err.splitlines()
+
+
+def test_keys_are_one_line_each_with_the_summary_last() -> None:
+    result = run("keys", "demo", "--store", store("demo"))
+    rows = {line.split()[0]: line.split(None, 5)[1:] for line in result.out.splitlines()}
+    assert rows["KEY"] == ["TYPE", "SIZE", "WRITTEN_IN", "LAST_BY", "SUMMARY"]
+    assert rows["plan"] == ["str", "31", "2", "tool,3", '"look up the area, then compare"']
+    assert rows["gazet/get_aoi/bbox"][0] == "list"
+    assert rows["gazet/get_aoi/bbox"][2:] == ["2", "tool,3", "4 items: 9.9, 56.1, 10.3, 56.2"]
+    assert result.err == f"turn 3 · checkpoint {recording('demo').threads['demo'].turn(3).last_checkpoint}\n"
+
+
+def test_keys_json_has_every_field_of_the_contract() -> None:
+    told = run("keys", "demo", "--turn", "2", "--json", "--store", store("demo")).document
+    plan = next(key for key in told["keys"] if key["key"] == "plan")
+    written = plan.pop("last_written")
+    assert (told["schema"], told["thread"], told["turn"]) == ("turnstate.keys/1", "demo", 2)
+    assert told["checkpoint"] == recording("demo").threads["demo"].turn(2).last_checkpoint
+    assert plan == {
+        "key": "plan",
+        "channel": "plan",
+        "type": "str",
+        "bytes": 17,
+        "summary": "look up the area",
+        "turns_written": [1, 3],
+    }
+    assert (written["turn"], written["node"]) == (1, "tool")
+    lines = run("keys", "demo", "--turn", "2", "--jsonl", "--store", store("demo")).documents
+    assert [line["key"] for line in lines] == [key["key"] for key in told["keys"]]
+
+
+def test_bookkeeping_channels_are_listed_only_with_all() -> None:
+    def names(*more: str) -> list[str]:
+        return [
+            k["key"] for k in run("keys", "demo", *more, "--json", "--store", store("demo")).document["keys"]
+        ]
+
+    assert not [name for name in names() if name.startswith(("__", "branch:"))]
+    assert set(names()) <= set(names("--all"))
+
+
+def test_keys_of_a_turn_that_is_gone_or_never_was_end_like_a_read() -> None:
+    gone = run("keys", "demo", "--turn", "1", "--json", "--store", store("demo-pruned"))
+    assert (gone.code, gone.document["outcome"], gone.document["retained_turns"]) == (
+        5,
+        "turn_no_longer_retained",
+        [2, 3],
+    )
+    never = run("keys", "demo", "--turn", "9", "--store", store("demo"))
+    assert (never.code, never.out, never.err) == (4, "", "no_such_turn: the thread has had 3 turns\n")
+
+
+def test_threads_are_listed_by_last_activity() -> None:
+    truth = recording("stopped").threads
+    told = run("threads", "--json", "--store", store("stopped")).document
+    assert {t["thread"]: (t["checkpoints"], t["head"]) for t in told} == {
+        id: (sum(t.checkpoints.values()), t.head) for id, t in truth.items()
+    }
+    last = [t["last"] for t in told]
+    assert last == sorted(last, reverse=True)
+    assert all(t["schema"] == "turnstate.threads/1" and ISO.fullmatch(t["first"]) for t in told)
+    assert run("threads", "--jsonl", "--store", store("stopped")).documents == told
+
+
+def test_threads_can_be_limited_filtered_and_counted() -> None:
+    every = run("threads", "--json", "--store", store("stopped")).document
+    some = run("threads", "interrupted*", "--json", "--store", store("stopped")).document
+    assert {t["thread"] for t in some} == {"interrupted", "interrupted-then-asked"}
+    assert run("threads", "--limit", "2", "--json", "--store", store("stopped")).document == every[:2]
+    since = every[2]["last"]
+    assert run("threads", "--since", since, "--json", "--store", store("stopped")).document == every[:3]
+    assert (
+        run("threads", "--since", since, "--limit", "1", "--json", "--store", store("stopped")).document
+        == every[:1]
+    )
+    counted = run("threads", "--turns", "--json", "--store", store("stopped")).document
+    truth = recording("stopped").threads
+    assert {t["thread"]: t["turns"] for t in counted} == {id: t.total for id, t in truth.items()}
+
+
+def test_no_threads_is_an_empty_list_and_a_word() -> None:
+    assert run("threads", "zz*", "--json", "--store", store("demo")).document == []
+    result = run("threads", "zz*", "--store", store("demo"))
+    assert (result.code, result.out, result.err) == (0, "", "no threads match\n")
+
+
+def test_piped_lines_are_never_cut_or_wrapped(tmp_path: Path) -> None:
+    long = "x" * 300
+    path = tmp_path / "copy.db"
+    path.write_bytes(Path(store("demo")).read_bytes())
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE checkpoints SET thread_id = ?", (long,))
+        connection.execute("UPDATE writes SET thread_id = ?", (long,))
+    connection.close()
+    result = run("threads", "--store", str(path), env={"COLUMNS": "80"})
+    assert len(result.out.splitlines()) == 2
+    assert result.out.splitlines()[1].startswith(long)
+
+
+@pytest.mark.parametrize("columns", [80, 160])
+def test_a_terminal_gets_a_table_that_fits_it(columns: int) -> None:
+    seen = run_in_terminal("turns", "demo", "--store", store("demo"), columns=columns)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", seen)
+    assert max(map(len, plain.splitlines())) <= columns
+    assert plain.split()[:3] == ["turn", "status", "started"]
+    words = plain.split()
+    assert all(word in words for word in ("Copenhagen", "Describe", "Aarhus", "messages"))
+    assert not ISO.search(plain)
+    keys = re.sub(
+        r"\x1b\[[0-9;]*m", "", run_in_terminal("keys", "demo", "--store", store("demo"), columns=columns)
+    )
+    checkpoint = recording("demo").threads["demo"].turn(3).last_checkpoint
+    assert max(map(len, keys.splitlines())) <= columns
+    assert len(keys.splitlines()) == 5
+    assert checkpoint in keys

@@ -1,0 +1,284 @@
+"""``turnstate show``: the scenario of record, every outcome, and the forms of an answer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cli_run import run, store
+from recorded import recording
+
+BBOX = "gazet/get_aoi/bbox"
+COPENHAGEN = "[12.4, 55.5, 12.7, 55.8]\n"
+AARHUS = "[9.9, 56.1, 10.3, 56.2]\n"
+
+
+def checkpoint(name: str, turn: int, thread: str = "demo") -> str:
+    return recording(name).threads[thread].turn(turn).last_checkpoint
+
+
+@pytest.mark.parametrize(
+    ("name", "turn", "code", "out", "err"),
+    [
+        (
+            "demo",
+            1,
+            0,
+            COPENHAGEN,
+            "turn 1 · checkpoint {id} · written in turn 1 by tool · written in 2 turns (1, 3)\n",
+        ),
+        (
+            "demo",
+            2,
+            0,
+            COPENHAGEN,
+            "turn 2 · checkpoint {id} · written in turn 1 by tool · written in 2 turns (1, 3)\n",
+        ),
+        (
+            "demo",
+            3,
+            0,
+            AARHUS,
+            "turn 3 · checkpoint {id} · written in turn 3 by tool · written in 2 turns (1, 3)\n",
+        ),
+        ("demo", 4, 4, "", "no_such_turn: the thread has had 3 turns\n"),
+        (
+            "demo-pruned",
+            1,
+            5,
+            "",
+            "turn_no_longer_retained: turn 1 was pruned; turns that can be read: 2, 3; "
+            "6 deleted checkpoints left write rows behind, which may still tell\n",
+        ),
+        (
+            "demo-pruned-writes",
+            1,
+            5,
+            "",
+            "turn_no_longer_retained: turn 1 was pruned; turns that can be read: 2, 3\n",
+        ),
+    ],
+)
+def test_the_scenario_of_record_reads_as_documented(
+    name: str, turn: int, code: int, out: str, err: str
+) -> None:
+    result = run("show", "demo", BBOX, "--turn", str(turn), "--store", store(name))
+    told = err.format(id=checkpoint(name, turn)) if "{id}" in err else err
+    assert (result.code, result.out, result.err) == (code, out, told)
+
+
+def test_a_key_before_its_first_write_is_not_yet_written() -> None:
+    result = run("show", "demo", BBOX, "--turn", "0", "--store", store("demo"))
+    assert (result.code, result.out) == (4, "")
+    assert result.err.startswith(
+        "not_yet_written: nothing up to the end of turn 0 had written it; first written in turn 1\n"
+    )
+
+
+def test_a_turn_that_survives_only_in_the_next_input_says_where_it_was_read() -> None:
+    result = run("show", "demo", BBOX, "--turn", "2", "--store", store("demo-pruned"))
+    assert (result.code, result.out) == (0, COPENHAGEN)
+    assert "read in turn 3's input row, turn 2's own rows are gone" in result.err
+    assert "turns before 3, no longer retained, may have written it too" in result.err
+
+
+def test_a_json_answer_has_every_field_of_the_contract() -> None:
+    document = run("show", "demo", BBOX, "--turn", "1", "--json", "--store", store("demo")).document
+    written = document.pop("written")
+    assert (written["turn"], written["node"], written["time"][-1]) == (1, "tool", "Z")
+    assert document == {
+        "schema": "turnstate.show/1",
+        "thread": "demo",
+        "namespace": "",
+        "key": BBOX,
+        "channel": "tool_state",
+        "turn": 1,
+        "outcome": "value",
+        "value": [12.4, 55.5, 12.7, 55.8],
+        "entry": {
+            "value": [12.4, 55.5, 12.7, 55.8],
+            "tool": "gazet/get_aoi",
+            "seq": 1,
+            "note": "bounding box, WGS 84",
+        },
+        "checkpoint": checkpoint("demo", 1),
+        "turns_written": [1, 3],
+        "total_turns": 3,
+        "total_is": "exact",
+        "turns_by": "questions",
+        "retained_turns": [1, 2, 3],
+    }
+
+
+@pytest.mark.parametrize(
+    ("argv", "outcome", "code"),
+    [
+        (("nobody", "plan"), "no_such_thread", 4),
+        (("demo", "plan", "--ns", "elsewhere"), "no_such_thread", 4),
+        (("demo", "plan", "--turn", "9"), "no_such_turn", 4),
+        (("demo", "plan", "--checkpoint", "zz"), "no_such_turn", 4),
+        (("demo", "plan", "--at", "2020-01-01"), "no_such_turn", 4),
+        (("demo", "plam"), "no_such_key", 4),
+        (("demo", "no/*"), "no_such_key", 4),
+        (("demo", "plan", "--turn", "0"), "not_yet_written", 4),
+    ],
+)
+def test_an_outcome_without_a_value_is_a_document_or_a_message(
+    argv: tuple[str, ...], outcome: str, code: int
+) -> None:
+    told = run("show", *argv, "--json", "--store", store("demo"))
+    assert (told.code, told.document["outcome"], told.err) == (code, outcome, "")
+    assert "value" not in told.document
+    assert told.document["key"] == argv[1]
+    said = run("show", *argv, "--store", store("demo"))
+    assert (said.code, said.out) == (code, "")
+    assert said.err.startswith(f"{outcome}: ")
+
+
+def test_the_nearest_threads_and_keys_are_named() -> None:
+    assert run("show", "dmeo", "plan", "--store", store("demo")).err == (
+        "no_such_thread: the store has no thread 'dmeo'; nearest: demo\n"
+    )
+    assert run("show", "demo", "plam", "--store", store("demo")).err == (
+        "no_such_key: the thread has no key 'plam'; nearest: plan\n"
+    )
+
+
+def test_the_last_turn_is_the_default_and_counts_from_the_end() -> None:
+    last = run("show", "demo", BBOX, "--store", store("demo"))
+    assert last.out == AARHUS
+    assert run("show", "demo", BBOX, "--turn", "-1", "--store", store("demo")) == last
+    assert run("show", "demo", BBOX, "--turn=-2", "--store", store("demo")).out == COPENHAGEN
+
+
+def test_the_start_of_a_turn_is_what_it_found() -> None:
+    result = run("show", "demo", BBOX, "--turn", "3", "--at-start", "--store", store("demo"))
+    assert result.out == COPENHAGEN
+    assert result.err.startswith("start of turn 3 · ")
+
+
+def test_a_checkpoint_may_be_named_by_its_unique_beginning() -> None:
+    id = checkpoint("demo", 1)
+    assert run("show", "demo", BBOX, "--checkpoint", id[:-4], "--store", store("demo")).out == COPENHAGEN
+    result = run("show", "demo", BBOX, "--checkpoint", "1f", "--store", store("demo"))
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines()[0] == "turnstate: '1f' is the beginning of 12 checkpoints"
+
+
+def test_a_time_reads_what_was_last_then() -> None:
+    turns = run("turns", "demo", "--json", "--store", store("demo")).document["turns"]
+    result = run("show", "demo", BBOX, "--at", turns[1]["ended"], "--json", "--store", store("demo"))
+    assert (result.document["turn"], result.document["checkpoint"]) == (2, checkpoint("demo", 2))
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("--turn", "1", "--checkpoint", "1f"),
+        ("--turn", "1", "--at", "2026-01-01"),
+        ("--at-start", "--checkpoint", "1f"),
+        ("--turn", "one"),
+        ("--at", "yesterday-ish"),
+        ("--json", "--jsonl"),
+        ("--color", "sometimes"),
+        ("--turns-by", "runs"),
+        ("--query", "[*"),
+    ],
+)
+def test_options_that_make_no_sense_are_a_usage_error(argv: tuple[str, ...]) -> None:
+    result = run("show", "demo", "plan", *argv, "--store", store("demo"))
+    assert (result.code, result.out) == (2, "")
+    assert len(result.err.splitlines()) >= 3
+
+
+def test_a_pattern_heads_each_key_and_is_one_document() -> None:
+    text = run("show", "demo", "[gp]*", "--turn", "1", "--store", store("demo"))
+    assert text.out == f"plan\nlook up the area\n{BBOX}\n{COPENHAGEN}"
+    told = run("show", "demo", "[gp]*", "--turn", "1", "--json", "--store", store("demo")).document
+    assert (told["schema"], told["key"], told["turn"], told["outcome"]) == (
+        "turnstate.show/1",
+        "[gp]*",
+        1,
+        "value",
+    )
+    assert [(r["key"], r["value"]) for r in told["readings"]] == [
+        ("plan", "look up the area"),
+        (BBOX, [12.4, 55.5, 12.7, 55.8]),
+    ]
+    lines = run("show", "demo", "[gp]*", "--turn", "1", "--jsonl", "--store", store("demo")).documents
+    assert lines == told["readings"]
+
+
+def test_a_query_looks_into_an_instance_as_into_its_fields() -> None:
+    result = run("show", "demo", "messages", "--query", "[-1].content", "--store", store("demo"))
+    assert result.out == "Aarhus lies within 9.9, 56.1, 10.3, 56.2, and is the smaller one.\n"
+    typed = run(
+        "show", "demo", "messages", "--query", "[].type", "--turn", "1", "--json", "--store", store("demo")
+    )
+    assert typed.document["value"] == ["human", "ai"]
+    assert typed.document["query"] == "[].type"
+
+
+def test_a_query_that_selects_nothing_says_so() -> None:
+    result = run("show", "demo", "messages", "--query", "nothing", "--store", store("demo"))
+    assert (result.code, result.out) == (0, "null\n")
+    assert result.err.startswith("the query selects nothing, or a null\n")
+
+
+def test_a_stored_null_is_a_value() -> None:
+    result = run("show", "values", "nothing", "--turn", "1", "--json", "--store", store("values"))
+    assert (result.code, result.document["outcome"]) == (0, "value")
+    assert result.document["value"] is None
+
+
+def test_instances_bytes_and_names_that_are_no_text_keep_their_kind_in_json() -> None:
+    def value(key: str) -> object:
+        return run("show", "values", key, "--turn", "1", "--json", "--store", store("values")).document[
+            "value"
+        ]
+
+    truth = recording("values").threads["values"].turn(1).state
+    assert value("moment") == truth["moment"]
+    assert value("point") == truth["point"]
+    assert value("raw") == {"$type": "bytes", "$base64": "AP8="}
+    assert value("keyed") == {"$type": "dict", "$value": [[1, "one"], ["1", "text one"], [None, "none"]]}
+
+
+def test_a_secret_is_shown_only_when_asked() -> None:
+    masked = run("show", "values", "secret", "--turn", "1", "--store", store("values"))
+    assert "masked" in masked.out
+    shown = run("show", "values", "secret", "--turn", "1", "--reveal", "--store", store("values"))
+    secret = json.dumps(recording("values").threads["values"].more.get("secret", "")).strip('"')
+    assert shown.out != masked.out
+    assert not secret or (secret in shown.out and secret not in masked.out)
+
+
+def test_a_branch_has_its_own_numbering() -> None:
+    truth = recording("forks").threads["edited-past"]
+    branch = truth.branches[0]
+    turns = run(
+        "turns", "edited-past", "--branch", branch["tip"], "--json", "--store", store("forks")
+    ).document
+    assert [turn["question"] for turn in turns["turns"]] == ["Find Aarhus", "Describe it"]
+    assert turns["tip"] == branch["tip"]
+    last = run(
+        "show", "edited-past", "messages", "--branch", branch["tip"], "--json", "--store", store("forks")
+    )
+    assert last.document["checkpoint"] == branch["tip"]
+
+
+def test_a_checkpoint_of_another_branch_is_read_on_its_own_line() -> None:
+    branch = recording("forks").threads["edited-past"].branches[0]
+    result = run(
+        "show", "edited-past", "messages", "--checkpoint", branch["tip"], "--json", "--store", store("forks")
+    )
+    assert (result.code, result.document["checkpoint"]) == (0, branch["tip"])
+    assert result.document["turn"] == 2
+
+
+def test_turns_that_are_inputs_are_said_to_be() -> None:
+    document = run("turns", "demo", "--turns-by", "inputs", "--json", "--store", store("demo")).document
+    assert (document["turns_by"], document["total"]) == ("inputs", 3)
+    result = run("show", "demo", "plan", "--turns-by", "inputs", "--store", store("demo"))
+    assert result.err.endswith("turns are counted by inputs, not by questions in the messages\n")
