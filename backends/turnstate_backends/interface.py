@@ -157,7 +157,7 @@ class Store(Protocol):
         """
 
     def times(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, str]:
-        """``ts`` of the named checkpoints as stored (ISO 8601), for ids that carry no time. Missing ones are left out."""
+        """``ts`` of the named checkpoints as stored (ISO 8601), for ids that carry no time; missing ones left out."""
 
     def close(self) -> None:
         """End the snapshot. Safe to call twice."""

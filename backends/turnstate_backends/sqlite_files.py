@@ -184,11 +184,15 @@ class UnlockedFiles:
         status = os.fstat(self.main)
         return status.st_size, status.st_mtime_ns
 
+    def verify(self) -> None:
+        """Whether the database is still the one that reading began with; raises :class:`Changed`."""
+        if self._mark() != self._main_mark:
+            raise Changed
+
     def read_main(self, amount: int, offset: int) -> bytes:
         """Bytes of the database; raises :class:`Changed`."""
         data = os.pread(self.main, amount, offset)
-        if self._mark() != self._main_mark:
-            raise Changed
+        self.verify()
         return data
 
     def read_wal(self, amount: int, offset: int) -> bytes:

@@ -43,15 +43,31 @@ class Database:
         name: What the user calls it.
     """
 
-    def __init__(self, name: str, connection: apsw.Connection, release: Sequence[Callable[[], None]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        connection: apsw.Connection,
+        release: Sequence[Callable[[], None]],
+        verify: Callable[[], None] = lambda: None,
+    ) -> None:
         self.name = name
         self._connection: apsw.Connection | None = connection
         self._release = release
+        self._verify = verify  # raises files.Changed
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of one query, as they are read. Raises :class:`StoreError`."""
         with _plainly(self.name):
-            yield from self.connection.execute(sql, tuple(parameters))
+            try:
+                yield from self.connection.execute(sql, tuple(parameters))
+            except apsw.Error:
+                self._check()  # a file that changes under SQLite can look corrupt
+                raise
+            self._check()
+
+    def _check(self) -> None:
+        if self._connection is not None:
+            self._verify()
 
     def head_of_blob(self, table: str, column: str, rowid: int, amount: int) -> bytes:
         """First bytes of one value, without reading the rest of it. Raises :class:`StoreError`."""
@@ -86,9 +102,12 @@ def open_database(path: Path, *, busy_seconds: float = 5.0) -> Database:
     * In WAL mode with a connection in another process, or in rollback-journal mode: through SQLite's own
       read-only mode and with a reader's locks, taken before the decision so that the WAL cannot vanish in
       between. Nothing is created: the ``-wal`` and ``-shm`` that the other process made are there.
-    * Everything else (nobody has it open; a WAL left by a crash or a copy; a connection in this very
-      process, whose locks ours would undo): through :class:`_UnlockedVFS`, which cannot write, creates
-      and deletes nothing, takes no lock, and stops with an error when a file is overwritten meanwhile.
+    * In WAL mode without a WAL, when nobody has it open: as a file that does not change, which is
+      checked after every query.
+    * Everything else (a WAL left by a crash or a copy; a connection in this very process, whose locks
+      ours would undo): through :class:`_UnlockedVFS`, which cannot write, creates and deletes nothing,
+      takes no lock, and stops with an error when a file is overwritten meanwhile. It costs a call into
+      Python for each block.
     """
     name = str(path)
     try:
@@ -151,20 +170,37 @@ def _open_unlocked(name: str, real: Path, main: int) -> Database:
         raise _changed(name) from error
     except OSError as error:
         raise _unreadable(name, error) from error
-    vfs = _UnlockedVFS(f"turnstate-{next(_numbers)}", pair)
     try:
         if _begins_a_journal(beside(real, "-journal")):
             raise _hot_journal(name)
+        if pair.wal is None and not files.open_elsewhere_in_process(main):
+            return _open_unchanging(name, real, pair)
+        return _open_through_vfs(name, pair)
+    except BaseException:
+        if pair.wal is not None:
+            files.release(pair.wal)
+        raise
+
+
+def _open_through_vfs(name: str, pair: files.UnlockedFiles) -> Database:
+    vfs = _UnlockedVFS(f"turnstate-{next(_numbers)}", pair)
+    try:
         with _plainly(name):
             connection = apsw.Connection(_MAIN, flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs.vfs_name)
             connection.execute(_HEAP_WAL_INDEX)
             _pin(connection)
     except BaseException:
         vfs.unregister()
-        if pair.wal is not None:
-            files.release(pair.wal)
         raise
     return Database(name, connection, [vfs.unregister, pair.release])
+
+
+def _open_unchanging(name: str, real: Path, pair: files.UnlockedFiles) -> Database:
+    location = f"file://{quote(os.fsencode(real))}?mode=ro&immutable=1"
+    with _plainly(name):
+        connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        _pin(connection)
+    return Database(name, connection, [pair.release], pair.verify)
 
 
 def _pin(connection: apsw.Connection) -> None:

@@ -152,6 +152,7 @@ def _number(
 ) -> tuple[Turn, ...]:
     groups = [(start, list(group)) for start, group in groupby(enumerate(questions, 1), lambda q: q[1].start)]
     starts = [*(start for start, _ in groups), len(line.rows)]
+    inherited_starts = {question.start for question in questions if question.inherited}
     turns = [_turn_zero(line, starts[0])]
     for (start, group), stop in zip(groups, starts[1:], strict=True):
         inherited = [(n, q) for n, q in group if q.inherited]
@@ -163,7 +164,7 @@ def _number(
                 turns.append(
                     Turn(number, question.text, None, None, start if last else None, None, inherited=True)
                 )
-        end = _end(line, stop, any(q.inherited and q.start == stop for q in questions), records)
+        end = _end(line, stop, stop in inherited_starts, records)
         for number, question in own:
             turns.append(
                 Turn(
