@@ -9,6 +9,7 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[langgraph]' --group dev
+	$(BIN)/python -m compileall -q cli backends
 	touch $@
 
 demo: $(STAMP)
