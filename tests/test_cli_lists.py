@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from cli_run import run, run_in_terminal, store
 from recorded import recording, threads
+from turnstate.render.screen import screen
+from turnstate.render.tables import Cell, Column, _laid_out
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
 
@@ -205,7 +210,10 @@ def test_a_terminal_gets_a_table_that_fits_it(columns: int) -> None:
     assert max(map(len, plain.splitlines())) <= columns
     assert plain.split()[:3] == ["turn", "status", "started"]
     words = plain.split()
-    assert all(word in words for word in ("Copenhagen", "Describe", "Aarhus", "messages"))
+    assert all(
+        word in words
+        for word in ["Copenhagen", "Describe", "it", "Now", "find", "Aarhus", "and", "compare", "messages"]
+    )
     assert not ISO.search(plain)
     keys = re.sub(
         r"\x1b\[[0-9;]*m", "", run_in_terminal("keys", "demo", "--store", store("demo"), columns=columns)
@@ -214,3 +222,38 @@ def test_a_terminal_gets_a_table_that_fits_it(columns: int) -> None:
     assert max(map(len, keys.splitlines())) <= columns
     assert len(keys.splitlines()) == 5
     assert checkpoint in keys
+
+
+@pytest.mark.parametrize("columns", [30, 60, 70, 80, 81, 82, 83, 84, 90, 100, 120])
+def test_no_width_costs_a_terminal_a_word(columns: int) -> None:
+    columns_of = [
+        Column("turn", right=True),
+        Column("started"),
+        Column("keys", text=True),
+        Column("question", text=True),
+    ]
+    cells = [
+        "1",
+        "17 min ago",
+        "messages, gazet/get_aoi/bbox, plan",
+        "Now find Aarhus and compare it with 東京都",
+    ]
+    seen = _laid_out(replace(screen("never"), width=columns), columns_of, [[Cell(text) for text in cells]])
+    assert sorted(seen.split()) == sorted(" ".join(["turn started keys question", *cells]).split())
+    assert columns < 60 or max(map(cell_len, seen.splitlines())) <= columns
+
+
+def test_a_summary_is_cut_to_what_is_left() -> None:
+    columns_of = [Column("key", text=True), Column("type"), Column("summary", text=True, one_line=True)]
+    seen = _laid_out(
+        replace(screen("never"), width=50), columns_of, [[Cell("plan"), Cell("str"), Cell("x" * 70)]]
+    )
+    assert seen.splitlines()[1] == "plan  str   " + "x" * 37 + "…"
+
+
+def test_a_terminal_gets_json_over_several_lines() -> None:
+    seen = run_in_terminal(
+        "show", "demo", "plan", "--turn", "1", "--json", "--store", store("demo"), columns=80
+    )
+    assert json.loads(seen)["value"] == "look up the area"
+    assert '  "turns_written": [1, 3],' in seen.splitlines()

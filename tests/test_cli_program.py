@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli_run import FIXTURES, command, environment, run, run_in_terminal, run_process, store
+from recorded import record_to_postgres
 from turnstate.commands.app import application
 from turnstate.commands.exits import BY_OUTCOME
 
@@ -361,3 +362,26 @@ def test_a_read_loads_only_its_own_backend() -> None:
         [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
     )
     assert done.stderr == "[]\n"
+
+
+# The other backend.
+
+
+def test_a_postgresql_store_answers_like_a_file(pg_dsn: str) -> None:
+    truth = record_to_postgres("demo", pg_dsn).threads["demo"]
+    shown = run("show", "demo", "gazet/get_aoi/bbox", "--turn", "1", "--store", pg_dsn)
+    assert (shown.code, shown.out) == (0, "[12.4, 55.5, 12.7, 55.8]\n")
+    assert shown.err == (
+        f"turn 1 · checkpoint {truth.turn(1).last_checkpoint} · written in turn 1 by tool · written in 2 turns (1, 3)\n"
+    )
+    turns = run("turns", "demo", "--json", "--store", pg_dsn).document["turns"]
+    assert [turn["last_checkpoint"] for turn in turns] == [
+        turn.last_checkpoint for turn in truth.turns if turn.turn
+    ]
+    keys = run("keys", "demo", "--json", "--schema", "public", "--store", pg_dsn).document["keys"]
+    assert {key["key"]: key["turns_written"] for key in keys} == {
+        "gazet/get_aoi/bbox": [1, 3],
+        "messages": [1, 2, 3],
+        "plan": [1, 3],
+    }
+    assert [t["thread"] for t in run("threads", "--json", "--store", pg_dsn).document] == ["demo"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 
 from turnstate.history.reading import iso
 from turnstate.history.summary import summary_of, type_of
+from turnstate.render import screen as screens
 from turnstate.render.screen import screen
 from turnstate.render.tables import Cell, Column, plain_lines
 from turnstate.render.text import ago, multi_line, numbers, one_line, size, took
@@ -91,7 +95,7 @@ def test_the_deepest_values_can_be_written_in_every_form() -> None:
     for level in range(200):
         value = {level: value} if level % 2 else Tagged("m.C", [value])
     assert json_text(jsonable(value)).count("m.C") == 100
-    assert json_text(jsonable(value), indent=True).count("m.C") == 100
+    assert json.dumps(json.loads(value_text(jsonable(value)))).count("m.C") == 100
     assert value_text(value).count("m.C") == 100
     queryable(value)
 
@@ -192,3 +196,36 @@ def test_colour_is_decided_by_option_then_environment_then_terminal(
     color: str, env: dict[str, str], colored: bool
 ) -> None:
     assert screen(color, env).color is colored
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_long_work_says_so_on_a_terminal_and_takes_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screens, "_DELAY", 0.01)
+    err = Terminal()
+    on = replace(screen(), err=err, width=80)
+    with screens.progress(on, "reading", {"TERM": "xterm"}):
+        while not err.getvalue():
+            time.sleep(0.005)
+    assert err.getvalue() == "\rreading …\r\x1b[2K"
+
+
+@pytest.mark.parametrize(("err", "term"), [(io.StringIO(), "xterm"), (Terminal(), "dumb")])
+def test_long_work_says_nothing_to_anything_but_a_terminal(
+    err: io.StringIO, term: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screens, "_DELAY", 0.0)
+    with screens.progress(replace(screen(), err=err), "reading", {"TERM": term}):
+        time.sleep(0.05)
+    assert err.getvalue() == ""
+
+
+def test_a_note_on_a_terminal_is_folded_between_words() -> None:
+    err = Terminal()
+    replace(screen(), err=err, err_color=False, width=20).note(
+        "checkpoint 1f1ecbd5-fe41-64a6-8002-68ff27e2c62d was read"
+    )
+    assert err.getvalue() == "checkpoint\n  1f1ecbd5-fe41-64a6-8002-68ff27e2c62d\n  was read\n"

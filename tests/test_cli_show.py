@@ -220,6 +220,11 @@ def test_a_query_looks_into_an_instance_as_into_its_fields() -> None:
     assert typed.document["query"] == "[].type"
 
 
+def test_a_query_keeps_bytes_as_bytes() -> None:
+    argv = ("show", "values", "raw", "--turn", "1", "--query", "@", "--json", "--store", store("values"))
+    assert run(*argv).document["value"] == {"$type": "bytes", "$base64": "AP8="}
+
+
 def test_a_query_that_selects_nothing_says_so() -> None:
     result = run("show", "demo", "messages", "--query", "nothing", "--store", store("demo"))
     assert (result.code, result.out) == (0, "null\n")

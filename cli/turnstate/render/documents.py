@@ -15,15 +15,18 @@ from turnstate.history.reading import Reading
 from turnstate.history.times import iso
 from turnstate.history.versions import Written
 from turnstate.render.screen import Screen
-from turnstate.render.values import json_text, jsonable
+from turnstate.render.values import json_text, jsonable, value_text
 from turnstate_backends.interface import ThreadRow
 
 Document = dict[str, Any]
 
 
 def write_json(screen: Screen, document: Any) -> None:
-    """One document: indented for a person, on one line for a program."""
-    screen.data(json_text(document, indent=screen.interactive, ascii_only=screen.ascii_only))
+    """One document: over several lines for a person, on one line for a program."""
+    if screen.interactive and not screen.ascii_only:
+        screen.data(value_text(document))  # of JSON's own types this is JSON
+    else:
+        screen.data(json_text(document, ascii_only=screen.ascii_only))
 
 
 def write_jsonl(screen: Screen, documents: Sequence[Document]) -> None:

@@ -32,11 +32,11 @@ def write_threads(screen: Screen, lines: Sequence[ThreadLine]) -> None:
     counts = any(turns is not None for *_, turns in lines)
     columns = [
         Column("thread", text=True),
-        *([Column("turns", right=True, whole=True)] if counts else []),
-        Column("checkpoints", right=True, whole=True),
-        Column("namespaces", right=True, whole=True),
-        Column("first", whole=True),
-        Column("last", whole=True),
+        *([Column("turns", right=True)] if counts else []),
+        Column("checkpoints", right=True),
+        Column("namespaces", right=True),
+        Column("first"),
+        Column("last"),
     ]
     rows = [
         [
@@ -55,14 +55,13 @@ def write_threads(screen: Screen, lines: Sequence[ThreadLine]) -> None:
 def write_turns(screen: Screen, report: TurnReport) -> None:
     """One row per span of turns."""
     columns = [
-        Column("turn", right=True, whole=True),
-        Column("status", whole=True),
-        Column("started", whole=True),
-        Column("took", right=True, whole=True),
+        Column("turn", right=True),
+        Column("status"),
+        Column("started"),
+        Column("took", right=True),
         Column(
             "checkpoints" if screen.width >= 100 or not screen.interactive else "ckpts",
             right=True,
-            whole=True,
         ),
         Column("keys written", text=True),
         Column("question", text=True),
@@ -145,10 +144,10 @@ def total_notes(turns: Turns) -> list[str]:
 def write_keys(screen: Screen, report: KeyReport) -> None:
     """One row per key."""
     columns = [
-        Column("key"),
+        Column("key", text=True),
         Column("type"),
-        Column("size", right=True, whole=True),
-        Column("written in", whole=True),
+        Column("size", right=True),
+        Column("written in"),
         Column("last by"),
         Column("summary", text=True, one_line=True),
     ]

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from turnstate.render.screen import Screen, styled
 from turnstate.render.text import clip, one_line
 
-if TYPE_CHECKING:
-    from rich.text import Text
-
 _PADDED = 40  # a longer cell pushes its own row only
+_GAP = 2
+_WORD = 24  # what a text column has at least, on a terminal, for its longest word
+_CUT = 16  # what a text that is cut has at least
 _TEXT = 240  # characters of a free text on a terminal
 
 
@@ -31,14 +31,12 @@ class Column:
         name: Its header.
         right: Numbers stand right.
         text: Free text, which may take the space that is left and is folded on a terminal.
-        whole: Never folded or cut, also on a terminal.
         one_line: Cut rather than folded on a terminal.
     """
 
     name: str
     right: bool = False
     text: bool = False
-    whole: bool = False
     one_line: bool = False
 
 
@@ -79,28 +77,27 @@ def plain_lines(
     return lines
 
 
-def _word(rows: Sequence[Sequence[Cell]], i: int) -> int:
-    """Room for the longest word of a column, within reason, so that folding does not split it."""
-    longest = max((len(word) for row in rows for word in one_line(row[i].text).split()), default=0)
-    return min(longest, 24)
+def _widths(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Each column's width on a terminal: text columns share what the others leave, each at least a word wide."""
+    from rich.cells import cell_len
 
-
-def _room(width: int, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> int:
-    """What the other columns leave to one that is cut."""
-    taken = 0
-    for i, column in enumerate(columns):
-        if not column.one_line:
-            taken += 2 + max(len(text) for text in [column.name, *(one_line(row[i].text) for row in rows)])
-    return max(width - taken, 16)
-
-
-def _text(cell: Cell, column: Column, room: int) -> Text:
-    from rich.text import Text
-
-    text = Text(one_line(clip(cell.text, _TEXT) if column.text else cell.text), style=cell.style)
-    if column.one_line:
-        text.truncate(room, overflow="ellipsis")
-    return text
+    cells = [[column.name, *(row[i] for row in rows)] for i, column in enumerate(columns)]
+    natural = [max(map(cell_len, texts)) for texts in cells]
+    flexible = [i for i, column in enumerate(columns) if column.text]
+    fixed = sum(size for i, size in enumerate(natural) if i not in flexible) + _GAP * (len(columns) - 1)
+    widths = list(natural)
+    for i in flexible:
+        word = max(cell_len(word) for text in cells[i] for word in text.split() or [""])
+        widths[i] = min(
+            natural[i], _CUT if columns[i].one_line else min(max(word, len(columns[i].name)), _WORD)
+        )
+    left = width - fixed - sum(widths[i] for i in flexible)
+    for number, i in enumerate(sorted(flexible, key=lambda i: natural[i] - widths[i])):
+        share = max(left // (len(flexible) - number), 0)
+        more = min(natural[i] - widths[i], share)
+        widths[i] += more
+        left -= more
+    return widths
 
 
 def _laid_out(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
@@ -108,22 +105,28 @@ def _laid_out(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", show_edge=False)
-    for i, column in enumerate(columns):
+    shown = [
+        [
+            one_line(clip(cell.text, _TEXT)) if column.text else one_line(cell.text)
+            for cell, column in zip(row, columns, strict=True)
+        ]
+        for row in rows
+    ]
+    widths = _widths(screen.width, columns, shown)
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold", show_edge=False)
+    for column, width in zip(columns, widths, strict=True):
         table.add_column(
             Text(column.name),
             justify="right" if column.right else "left",
-            ratio=1 if column.text else None,
+            width=width,
             overflow="ellipsis" if column.one_line else "fold",
-            no_wrap=column.whole or column.one_line,
-            min_width=None if column.whole or column.one_line else _word(rows, i),
+            no_wrap=column.one_line or not column.text,
         )
-    room = _room(screen.width, columns, rows)
-    for row in rows:
-        table.add_row(*(_text(cell, column, room) for cell, column in zip(row, columns, strict=True)))
+    for texts, cells in zip(shown, rows, strict=True):
+        table.add_row(*(Text(text, style=cell.style) for text, cell in zip(texts, cells, strict=True)))
     console = Console(
         file=screen.out,
-        width=screen.width,
+        width=max(screen.width, sum(widths) + _GAP * len(widths)),
         force_terminal=True,
         color_system="standard" if screen.color else None,
         highlight=False,

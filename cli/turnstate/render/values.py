@@ -10,6 +10,8 @@ import base64
 import json
 import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from turnstate.render.text import json_safe, multi_line, one_line
@@ -61,14 +63,15 @@ def queryable(value: Any) -> Any:
         return [queryable(item) for item in value]
     if isinstance(value, dict):
         return {str(name): queryable(item) for name, item in value.items()}
-    return jsonable(value) if isinstance(value, Absent | bytes) else value
+    return value
 
 
 def value_text(value: Any) -> str:
     """A value for a person: text as it is, the rest like JSON, with class names before instances."""
     if isinstance(value, str):
         return multi_line(value)
-    return "\n".join(_lines(value, _WIDTH))
+    with _room_for_depth():
+        return "\n".join(_lines(value, _WIDTH))
 
 
 def _lines(value: Any, width: int) -> list[str]:
@@ -129,18 +132,23 @@ def _float_name(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def json_text(document: Any, *, indent: bool = False, ascii_only: bool = False) -> str:
-    """A document of :func:`jsonable` parts as JSON text without line end; never ``NaN``, safe to print.
+def json_text(document: Any, *, ascii_only: bool = False) -> str:
+    """A document of :func:`jsonable` parts on one line of JSON; never ``NaN``, safe to print.
 
     Args:
         document: What to write.
-        indent: Over several lines.
         ascii_only: For a stream whose encoding cannot hold every character.
     """
+    with _room_for_depth():
+        return json_safe(json.dumps(document, ensure_ascii=ascii_only, allow_nan=False))
+
+
+@contextmanager
+def _room_for_depth() -> Iterator[None]:
+    """Every level of a value may take four of JSON, and more than one frame of Python each."""
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 10_000))  # every level of a value may take four of JSON
+    sys.setrecursionlimit(max(limit, 10_000))
     try:
-        text = json.dumps(document, ensure_ascii=ascii_only, allow_nan=False, indent=2 if indent else None)
+        yield
     finally:
         sys.setrecursionlimit(limit)
-    return json_safe(text)
