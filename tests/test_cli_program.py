@@ -164,6 +164,22 @@ def test_a_password_is_in_no_message_not_even_a_traceback() -> None:
         assert "s3cr" not in result.err + result.out
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("postgresql://u:s3cr@t@h/db", "threads"),
+        ("turns", "demo", "postgresql://u:s3cr@t@h/db"),
+        ("turns", "postgresql://u:s3cr@t@h/db"),
+        ("threads", "--limit", "postgresql://u:s3cr@t@h/db"),
+    ],
+)
+def test_an_address_in_the_wrong_place_is_repeated_without_its_password(argv: tuple[str, ...]) -> None:
+    result = run(*argv, env={"TURNSTATE_STORE": store("demo")})
+    assert result.code in (2, 4)
+    assert "postgresql://u:***@h/db" in result.err
+    assert "s3cr" not in result.err
+
+
 def test_a_defect_shows_its_traceback_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     import turnstate_backends.address
 

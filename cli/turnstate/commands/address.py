@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from turnstate.commands.exits import Refused
 VARIABLE = "TURNSTATE_STORE"
 
 _secrets: set[str] = set()
+_IN_URL = re.compile(r"(://[^\s:/@]*:)\S*@")
 
 
 def store_address(option: str | None, env: Mapping[str, str], folder: Path) -> str:
@@ -91,7 +93,8 @@ def remember_secrets(address: str, env: Mapping[str, str]) -> None:
 
 
 def redacted(text: str) -> str:
-    """``text`` without the passwords of the addresses that were opened."""
+    """``text`` without the passwords of the addresses that were opened, or that stand in a URL within it."""
+    text = _IN_URL.sub(r"\1***@", text)
     for secret in sorted(_secrets - {""}, key=len, reverse=True):
         text = text.replace(secret, "***")
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -156,7 +157,9 @@ def _failed(error: Exception) -> int:
     if hasattr(error, "format_message") and hasattr(
         error, "show"
     ):  # the base of Typer's usage errors has moved
-        error.show()
+        told = io.StringIO()
+        error.show(file=told)
+        sys.stderr.write(redacted(told.getvalue()))
         return USAGE
     from turnstate_backends.interface import StoreError
 

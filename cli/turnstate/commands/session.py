@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import typer
 
-from turnstate.commands.address import remember_secrets, store_address
+from turnstate.commands.address import redacted, remember_secrets, store_address
 from turnstate.commands.exits import BY_OUTCOME, Missed, Refused
 from turnstate.render.screen import Screen, progress, screen
 
@@ -67,15 +67,16 @@ def answering(out: Output, schema: str, thread: str, ns: str = "", **fields: obj
     try:
         yield
     except Missed as miss:
+        message = redacted(miss.message)
         if out.form == "text":
             from turnstate.render.reading import write_outcome
 
-            write_outcome(out.screen, miss.outcome, miss.message)
+            write_outcome(out.screen, miss.outcome, message)
         else:
             from turnstate.render.documents import miss_document, write_jsonl
 
             more = {**fields, **miss.fields}
-            write_jsonl(out.screen, [miss_document(schema, thread, ns, miss.outcome, miss.message, **more)])
+            write_jsonl(out.screen, [miss_document(schema, thread, ns, miss.outcome, message, **more)])
         raise typer.Exit(BY_OUTCOME[miss.outcome]) from None
 
 

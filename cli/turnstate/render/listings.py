@@ -18,6 +18,7 @@ from turnstate_backends.interface import ThreadRow
 ThreadLine = tuple[ThreadRow, datetime | None, datetime | None, tuple[int, str] | None]
 """A thread, its first and last activity, and its turns where they were counted."""
 
+_TEXT = 240  # characters of a long text on a terminal
 _ASIDES = 3  # that many are told, the others counted
 _STATUS_STYLES: Mapping[str, Style] = {
     "error": "red",
@@ -71,6 +72,11 @@ def write_turns(screen: Screen, report: TurnReport) -> None:
         screen.note(note)
 
 
+def _text(screen: Screen, text: str) -> str:
+    """A person gets the beginning of a long text, a program all of it."""
+    return clip(text, _TEXT) if screen.interactive else text
+
+
 def _by_span(rows: Sequence[TurnRow]) -> list[list[TurnRow]]:
     """Turns that came in one input share everything but their questions, so they share a row."""
     return [list(group) for _, group in groupby(rows, lambda row: row.turn.asked_with or row.turn.number)]
@@ -87,8 +93,8 @@ def _turn_cells(screen: Screen, rows: Sequence[TurnRow]) -> list[Cell]:
         Cell(_moment(screen, row.started)),
         Cell("" if lasted is None else took(lasted)),
         Cell(str(row.checkpoints)),
-        Cell((", " if screen.interactive else ",").join(row.keys_written)),
-        Cell("\n".join(each.turn.question or "" for each in rows)),
+        Cell(_text(screen, (", " if screen.interactive else ",").join(row.keys_written))),
+        Cell(_text(screen, "\n".join(each.turn.question or "" for each in rows))),
     ]
 
 

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from turnstate.render.screen import Screen, styled
-from turnstate.render.text import clip, one_line
+from turnstate.render.text import one_line
 
 _PADDED = 40  # a longer cell pushes its own row only
 _GAP = 2
 _WORD = 24  # what a text column has at least, on a terminal, for its longest word
 _CUT = 16  # what a text that is cut has at least
-_TEXT = 240  # characters of a free text on a terminal
 
 
 Style = Literal["", "bold", "dim", "red", "yellow", "green"]
@@ -105,13 +104,7 @@ def _laid_out(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence
     from rich.table import Table
     from rich.text import Text
 
-    shown = [
-        [
-            one_line(clip(cell.text, _TEXT)) if column.text else one_line(cell.text)
-            for cell, column in zip(row, columns, strict=True)
-        ]
-        for row in rows
-    ]
+    shown = [[one_line(cell.text) for cell in row] for row in rows]
     widths = _widths(screen.width, columns, shown)
     table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold", show_edge=False)
     for column, width in zip(columns, widths, strict=True):
