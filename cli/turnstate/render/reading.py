@@ -56,6 +56,8 @@ def provenance(reading: Reading, first_kept: int) -> list[str]:
     if several or (reading.written is None and reading.turns_written):
         listed = ", ".join(map(str, reading.turns_written))
         facts.append(f"written in {len(reading.turns_written)} turn{'s' if several else ''} ({listed})")
+    if reading.outcome == "value" and reading.written is None and not reading.earlier_unknown:
+        facts.append("which turn wrote it can no longer be told")
     if reading.earlier_unknown:
         facts.append(f"turns before {first_kept}, no longer retained, may have written it too")
     return facts
