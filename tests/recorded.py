@@ -130,7 +130,9 @@ def as_noted(value: Any) -> Any:
     Everything else stays as it is. A test applies it to what it read before it compares with a truth.
     """
     match value:
-        case {"$type": str(kind), "$value": dict(given)} if kind.startswith(("langchain_core.messages.", "langchain.schema.messages.")):
+        case {"$type": str(kind), "$value": dict(given)} if kind.startswith(
+            ("langchain_core.messages.", "langchain.schema.messages.")
+        ):
             named = {"name": given["name"]} if given.get("name") else {}
             return {"type": given["type"], "content": given["content"], "id": given.get("id"), **named}
         case dict():

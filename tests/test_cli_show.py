@@ -80,13 +80,13 @@ def test_a_turn_that_survives_only_in_the_next_input_says_where_it_was_read() ->
     result = run("show", "demo", BBOX, "--turn", "2", "--store", store("demo-pruned"))
     assert (result.code, result.out) == (0, COPENHAGEN)
     assert "read in turn 3's input row, turn 2's own rows are gone" in result.err
-    assert "turns before 3, no longer retained, may have written it too" in result.err
+    assert "written in rows that are gone, in a turn that can no longer be told · and in turn 3" in result.err
 
 
 def test_a_value_whose_writer_was_pruned_says_that_nobody_can_tell() -> None:
     result = run("show", "one-turn-gone", "lookup/2", "--store", store("retention"))
     assert (result.code, result.out) == (0, "20\n")
-    assert result.err.endswith(" · which turn wrote it can no longer be told\n")
+    assert result.err.endswith(" · written in rows that are gone, in a turn that can no longer be told\n")
 
 
 def test_a_json_answer_has_every_field_of_the_contract() -> None:

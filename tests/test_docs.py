@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from docs import README, commands, output_of, renewed
 
 

@@ -82,9 +82,8 @@ def show(
     if out.form == "text":
         from turnstate.render.reading import write_reading
 
-        first_kept = min(turns.at_row(0))
         for reading in readings:
-            write_reading(out.screen, reading, turns, first_kept=first_kept, titled=several)
+            write_reading(out.screen, reading, turns, titled=several)
     else:
         from turnstate.render import documents
 

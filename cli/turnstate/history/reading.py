@@ -16,7 +16,7 @@ from turnstate.history.steps import is_internal
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.times import iso
 from turnstate.history.turns import Turn
-from turnstate.history.versions import Version, Written, held_before, latest, turns_of, versions_by_key
+from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
 
@@ -78,7 +78,7 @@ class Reading:
         borrowed: The checkpoint is the next turn's input row, as the turn's own rows are gone.
         written: The latest write up to the place.
         turns_written: All turns of the line that wrote the key.
-        earlier_unknown: Turns that are no longer kept may have written it too.
+        earlier_unknown: Rows that are no longer kept wrote it too; in which turns cannot be told.
         total: Turns of the thread.
         retained: The turns whose end can be read.
         stored: What is stored where the value cannot be read: type, bytes, hash.
@@ -310,7 +310,7 @@ def _not_here(
             outcome="removed",
             message=f"written before, and no longer there as of {_place_words(place)}",
         )
-    first = turns_of(history, versions[:1])
+    first = turns_of(history, versions)
     when = f"; first written in turn {first[0]}" if first else ""
     return _replace(
         base, outcome="not_yet_written", message=f"nothing up to {_place_words(place)} had written it{when}"
@@ -325,7 +325,7 @@ def _with_versions(
         channel=key.channel,
         written=latest(history, versions, place.row),
         turns_written=turns_of(history, versions),
-        earlier_unknown=held_before(history),
+        earlier_unknown=any(version.lost for version in versions),
     )
 
 

@@ -28,10 +28,12 @@ class Version:
     Attributes:
         row: Position on the line of the row that holds what was written.
         write: The write row; None where none tells, and the version or the value changed.
+        lost: It was written in rows that are gone: ``row`` is only the first kept one that holds it.
     """
 
     row: int
     write: Write | None
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Written:
     """A version, as a reader is told of it.
 
     Attributes:
-        turns: The turns that its row belongs to.
+        turns: The turns that its row belongs to; empty when it was written in rows that are gone.
         checkpoint: The row's id.
         node: Who wrote; ``__start__`` for an input, ``update_state`` for an edit; None when nothing tells.
         time: When the row was made.
@@ -59,7 +61,7 @@ def latest(history: ThreadHistory, versions: Sequence[Version], row: int) -> Wri
     if version is None:
         return None
     return Written(
-        history.turns.at_row(version.row),
+        () if version.lost else history.turns.at_row(version.row),
         history.line.rows[version.row].id,
         history.writers.node(version.row, version.write),
         history.row_time(version.row),
@@ -83,13 +85,9 @@ def versions_by_key(
 
 
 def turns_of(history: ThreadHistory, versions: Iterable[Version]) -> tuple[int, ...]:
-    """The turns in which versions were written, each once, ascending."""
-    return tuple(sorted({n for version in versions for n in history.turns.at_row(version.row)}))
-
-
-def held_before(history: ThreadHistory) -> bool:
-    """Whether the first kept row may hold what turns that are gone had written."""
-    return history.line.front_dangling or (history.line.front_missing and 1 not in history.turns.at_row(0))
+    """The turns in which versions were written, each once, ascending; of lost ones that cannot be told."""
+    rows = {version.row for version in versions if not version.lost}
+    return tuple(sorted({n for row in rows for n in history.turns.at_row(row)}))
 
 
 def _writes_along(history: ThreadHistory, channels: Collection[str] | None) -> Iterator[tuple[Key, Version]]:
@@ -97,7 +95,8 @@ def _writes_along(history: ThreadHistory, channels: Collection[str] | None) -> I
     unknown = _UnknownSteps(history, channels)
     for i, step in enumerate(history.steps):
         if step.writes is None:
-            yield from ((key, Version(i, None)) for key in unknown.keys_written(i))
+            lost = _is_lost(history, i)
+            yield from ((key, Version(i, None, lost)) for key in unknown.keys_written(i))
             continue
         for write in step.writes:
             if is_internal(write.channel) if channels is None else write.channel not in channels:
@@ -107,6 +106,18 @@ def _writes_along(history: ThreadHistory, channels: Collection[str] | None) -> I
             yield from ((Key(write.channel, entry), version) for entry in entries)
             if entries or not _merged_nothing(history, i, write):
                 yield Key(write.channel), version
+
+
+def _is_lost(history: ThreadHistory, i: int) -> bool:
+    """Whether what a first kept row holds anew may be older: turns or rows before it are gone."""
+    line = history.line
+    if i == 0:
+        return line.front_dangling or (line.front_missing and 1 not in history.turns.at_row(0))
+    if i not in line.seams:
+        return False
+    return line.rows[i].source == "input" or any(
+        turn.inherited and turn.first == i for turn in history.turns.turns
+    )
 
 
 def _merged_nothing(history: ThreadHistory, i: int, write: Write) -> bool:
@@ -163,10 +174,6 @@ class _UnknownSteps:
     def keys_written(self, i: int) -> Iterator[Key]:
         history = self.history
         row = history.line.rows[i]
-        if i == 0 and (not history.line.front_missing or held_before(history)):
-            return
-        if i in history.line.seams and (row.source == "input" or self._begins_inherited(i)):
-            return  # which of the turns that are gone wrote it cannot be known
         before = history.line.rows[i - 1].id if i else ""
         old_versions = self.versions.get(before, {})
         changed = [
@@ -184,9 +191,6 @@ class _UnknownSteps:
             was, now = old.get(channel, {}), new.get(channel, {})
             yield from (Key(channel, name) for name in now if was.get(name) != now[name])
             yield Key(channel)
-
-    def _begins_inherited(self, i: int) -> bool:
-        return any(turn.inherited and turn.first == i for turn in self.history.turns.turns)
 
     def _mappings(self, checkpoint: str, channels: Collection[str]) -> dict[str, Entries]:
         """Entry → payload of the mapping channels among ``channels``, to compare by."""

@@ -58,6 +58,8 @@ class Writers:
                 return "update_state"
             if named := node_of(write):
                 return named
+        if write is None and self.line.rows[row].source == "update":
+            return "update_state"
         if row == 0 or row in self.line.seams:
             return None
         if write is None and self.steps[row].arrival != "step":

@@ -11,14 +11,13 @@ from turnstate.render.text import one_line
 from turnstate.render.values import value_text
 
 
-def write_reading(screen: Screen, reading: Reading, turns: Turns, *, first_kept: int, titled: bool) -> None:
+def write_reading(screen: Screen, reading: Reading, turns: Turns, *, titled: bool) -> None:
     """The value as data, everything else as a note.
 
     Args:
         screen: Where to.
         reading: What was read.
         turns: The turns of the line.
-        first_kept: The first turn that has rows of its own.
         titled: Several keys were asked for, so each is headed by its name.
     """
     if titled:
@@ -29,7 +28,7 @@ def write_reading(screen: Screen, reading: Reading, turns: Turns, *, first_kept:
             screen.note(one_line(reading.message), "yellow")
     else:
         write_outcome(screen, reading.outcome, reading.message)
-    if facts := provenance(reading, first_kept):
+    if facts := provenance(reading):
         screen.note(" · ".join(one_line(fact) for fact in facts))
     for note in total_notes(turns) if reading.outcome == "value" else ():
         screen.note(note)
@@ -40,7 +39,7 @@ def write_outcome(screen: Screen, outcome: str, message: str) -> None:
     screen.note(f": {one_line(message)}" if message else "", "red", lead=outcome)
 
 
-def provenance(reading: Reading, first_kept: int) -> list[str]:
+def provenance(reading: Reading) -> list[str]:
     """Turn, checkpoint, last write, and every turn that wrote the key."""
     if reading.checkpoint is None or reading.channel is None:
         return []
@@ -50,20 +49,24 @@ def provenance(reading: Reading, first_kept: int) -> list[str]:
     facts.append(f"checkpoint {reading.checkpoint}")
     if reading.borrowed and reading.turn is not None:
         facts.append(f"read in turn {reading.turn + 1}'s input row, turn {reading.turn}'s own rows are gone")
-    if reading.written is not None:
-        facts.append(_written(reading.written))
-    several = len(reading.turns_written) > 1
-    if several or (reading.written is None and reading.turns_written):
-        listed = ", ".join(map(str, reading.turns_written))
-        facts.append(f"written in {len(reading.turns_written)} turn{'s' if several else ''} ({listed})")
-    if reading.outcome == "value" and reading.written is None and not reading.earlier_unknown:
+    written = reading.written
+    if written is not None:
+        facts.append(_written(written))
+    listed = ", ".join(map(str, reading.turns_written))
+    if len(reading.turns_written) > 1:
+        facts.append(f"written in {len(reading.turns_written)} turns ({listed})")
+    elif listed and not (written and written.turns):
+        facts.append(f"written in turn {listed}" if written is None else f"and in turn {listed}")
+    if reading.outcome == "value" and written is None:
         facts.append("which turn wrote it can no longer be told")
-    if reading.earlier_unknown:
-        facts.append(f"turns before {first_kept}, no longer retained, may have written it too")
+    if reading.earlier_unknown and written and written.turns:
+        facts.append("rows that are gone wrote it too, in turns that can no longer be told")
     return facts
 
 
 def _written(written: Written) -> str:
+    if not written.turns:
+        return "written in rows that are gone, in a turn that can no longer be told"
     turn = "–".join(map(str, dict.fromkeys((written.turns[0], written.turns[-1]))))
     by = f" by {written.node}" if written.node else ""
     return f"written in turn {turn}{by}" + (" (inferred: the value changed)" if written.inferred else "")
