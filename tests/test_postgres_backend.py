@@ -777,3 +777,22 @@ def test_open_postgres_takes_a_parsed_address(recorded: str) -> None:
     assert not hasattr(address, "path")
     with open_postgres(address) as store:  # type: ignore[arg-type]
         assert store.name == address.display
+
+
+def test_values_along_checkpoints_come_in_the_order_asked_and_a_shared_one_is_read_once(
+    recorded: str,
+) -> None:
+    with _open(recorded) as store:
+        ids = [row.id for row in sorted(store.checkpoints("a", ""), key=lambda row: row.id)]
+        for asked in (ids, ids[::-1], [ids[2], "no such checkpoint", ids[0], ids[2]]):
+            along = list(store.along("a", "", asked))
+            assert [id_ for id_, _ in along] == [id_ for id_ in asked if id_ in ids]
+            for id_, found in along:
+                assert found == store.values("a", "", id_)
+        held = [found["log"] for _, found in store.along("a", "", ids, ["log"]) if "log" in found]
+        versions = [
+            version["log"] for _, version in sorted(store.versions("a", "", ids).items()) if "log" in version
+        ]
+        # Neighbours with one version share one payload, sent once.
+        assert len({id(value) for value in held}) == len(set(versions)) < len(held)
+        assert list(store.along("a", "", [])) == []

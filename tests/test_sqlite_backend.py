@@ -625,3 +625,13 @@ def test_listing_checkpoints_holds_no_state_in_memory(big: Path) -> None:
         assert {checkpoint.step for checkpoint in store.checkpoints("t", "")} == {1}
         assert tracemalloc.get_traced_memory()[1] < 300_000
         tracemalloc.stop()
+
+
+def test_values_along_checkpoints_come_in_the_order_asked(recorded: Path) -> None:
+    with open_sqlite(recorded) as store:
+        ids = [row.id for row in store.checkpoints("one", "")]
+        for asked in (ids, ids[::-1], [ids[2], "no such checkpoint", ids[0], ids[2]]):
+            along = list(store.along("one", "", asked, ["messages"]))
+            assert [id_ for id_, _ in along] == [id_ for id_ in asked if id_ in ids]
+            for id_, found in along:
+                assert found == store.values("one", "", id_, ["messages"])

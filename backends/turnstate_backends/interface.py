@@ -6,7 +6,7 @@ never decides what a turn is. All reads of one opened store see one state of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -154,6 +154,15 @@ class Store(Protocol):
         A channel that the checkpoint has a version of but no value is ``Absent("empty")``; one whose
         row is gone is ``Absent("value_missing")``. A damaged checkpoint payload gives ``Absent("undecodable")``
         for each channel that was asked for by name, and nothing otherwise but the key ``"*"``.
+        """
+
+    def along(
+        self, thread: str, ns: str, checkpoints: Sequence[str], channels: Collection[str] | None = None
+    ) -> Iterator[tuple[str, Mapping[str, Stored | Absent]]]:
+        """:meth:`values` of several checkpoints, one after the other, in the order asked for.
+
+        One payload of each channel is held at a time, and a value that neighbours share is read once where the
+        store keeps it once. Checkpoints that are not there are left out.
         """
 
     def times(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, str]:

@@ -13,7 +13,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from itertools import count
+from itertools import count, groupby
+from operator import itemgetter
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -25,7 +26,7 @@ from turnstate_backends.interface import Checkpoint, ThreadRow, Write
 from turnstate_backends.postgres_connection import SETTINGS, begin, connect, unchecked_text
 from turnstate_backends.postgres_errors import store_errors
 from turnstate_backends.postgres_layout import LAYOUT, TABLES, layout
-from turnstate_backends.values import AbsenceKind, Absent, Stored
+from turnstate_backends.values import Absent, Stored
 
 # {checkpoints}, {blobs}, {writes}: qualified table names. {id}, {parent}, {same_version}, {path}: what the
 # layouts differ in; see postgres_layout.
@@ -89,30 +90,43 @@ select {id}, c.checkpoint ->> 'ts'
 from {checkpoints} c where c.thread_id = %s and c.checkpoint_ns = %s and {id} = any(%s)
 """
 
-# A row without channel says that the checkpoint payload itself cannot be read.
+# A row without channel says that the checkpoint payload itself cannot be read. A value that neighbours refer
+# to comes with the first of them.
 VALUES: Final = """
 with parts as materialized (
-    select case when jsonb_typeof(c.checkpoint) = 'object'
+    select asked.nth, {id} as id,
+           case when jsonb_typeof(c.checkpoint) = 'object'
                 then coalesce(nullif(c.checkpoint -> 'channel_versions', 'null'), '{{}}') end as versions,
            coalesce(nullif(c.checkpoint -> 'channel_values', 'null'), '{{}}') as inlined,
            c.metadata -> 'counters_since_delta_snapshot' as deltas
-    from {checkpoints} c where c.thread_id = %(thread)s and c.checkpoint_ns = %(ns)s and {id} = %(id)s
-), readable as materialized (
+    from unnest(%(ids)s::text[]) with ordinality asked (id, nth)
+    join {checkpoints} c on c.thread_id = %(thread)s and c.checkpoint_ns = %(ns)s and {id} = asked.id
+), readable as (
     select * from parts where jsonb_typeof(versions) = 'object' and jsonb_typeof(inlined) = 'object'
 ), channels as (
-    select keys.channel, r.versions ->> keys.channel as version, (r.inlined -> keys.channel)::text as inlined,
-           coalesce(r.deltas ? keys.channel, false) as is_delta
+    select r.nth, r.id, keys.channel, r.versions ->> keys.channel as version,
+           (r.inlined -> keys.channel)::text as inlined, coalesce(r.deltas ? keys.channel, false) as is_delta
     from readable r cross join lateral (
         select jsonb_object_keys(r.versions) union select jsonb_object_keys(r.inlined)
     ) keys (channel)
     where %(channels)s::text[] is null or keys.channel = any(%(channels)s::text[])
+), ordered as (
+    select *, coalesce(version = lag(version) over (partition by channel order by nth), false) as told
+    from (
+        select * from channels
+        union all
+        select nth, id, null, null, null, false
+        from parts where jsonb_typeof(versions) is distinct from 'object' or jsonb_typeof(inlined) <> 'object'
+    ) found
+    order by nth
 )
-select v.channel, v.version, v.inlined, v.is_delta, b.channel is not null, b.type, b.blob
-from channels v left join {blobs} b
-    on b.thread_id = %(thread)s and b.checkpoint_ns = %(ns)s and b.channel = v.channel and {same_version}
-union all
-select null, null, null, false, false, null, null
-from parts where jsonb_typeof(versions) is distinct from 'object' or jsonb_typeof(inlined) <> 'object'
+select v.id, v.channel, v.version, v.inlined, v.is_delta, v.told, b.channel is not null, b.type, b.blob
+from ordered v left join lateral (
+    select * from {blobs} b
+    where not v.told and b.thread_id = %(thread)s and b.checkpoint_ns = %(ns)s
+      and b.channel = v.channel and {same_version}
+) b on true
+order by v.nth
 """
 
 # Versions that came about by emptying their channel, so that no row of them was ever written. The checkpoint
@@ -239,35 +253,65 @@ class PostgresStore:
     def values(
         self, thread: str, ns: str, checkpoint: str, channels: Collection[str] | None = None
     ) -> Mapping[str, Stored | Absent]:
-        keys = [thread, ns, checkpoint]
-        if self._storable(keys) != keys:
-            return {}
+        return next((found for _, found in self.along(thread, ns, [checkpoint], channels)), {})
+
+    def along(
+        self, thread: str, ns: str, checkpoints: Sequence[str], channels: Collection[str] | None = None
+    ) -> Iterator[tuple[str, Mapping[str, Stored | Absent]]]:
+        ids = self._storable(checkpoints)
+        if not ids or self._storable([thread, ns]) != [thread, ns]:
+            return
         wanted = None if channels is None else self._storable(channels)
-        params = {"thread": thread, "ns": ns, "id": checkpoint, "channels": wanted}
-        found: dict[str, Stored | Absent] = {}
-        missing: dict[str, str] = {}
-        for channel, version, inlined, is_delta, has_row, type_, blob in self._all(VALUES, params):
-            at = {} if version is None else {"version": version}
-            if channel is None:
-                reason = {"reason": "the checkpoint's JSON does not map channels to versions"}
-                return dict.fromkeys(["*"] if channels is None else channels, Absent("undecodable", reason))
-            if has_row and type_ != "empty":
-                data = bytes(blob or b"")
-                found[channel] = Stored(type_, data, len(data))
-            elif has_row:
-                found[channel] = Absent("empty", at)
-            elif inlined is not None and not (inlined == "true" and channel in self._deltas(thread, ns)):
-                data = inlined.encode("utf-8", self._text_errors)
-                found[channel] = Stored("json", data, len(data))
-            elif inlined is None and (is_delta or _emptied_by_name(channel, version or "")):
-                found[channel] = Absent("empty", at)
-            elif version is not None:
-                missing[channel] = version
-        emptied = self._emptied_versions(thread, ns, missing)
-        for channel, version in missing.items():
-            kind: AbsenceKind = "empty" if (channel, version) in emptied else "value_missing"
-            found[channel] = Absent(kind, {"version": version})
-        return found
+        params = {"thread": thread, "ns": ns, "ids": ids, "channels": wanted}
+        held: dict[str, Stored | Absent] = {}
+        rows = self._stream(VALUES, params) if len(ids) > 1 else self._all(VALUES, params)
+        for id_, group in groupby(rows, key=itemgetter(0)):
+            found: dict[str, Stored | Absent] = {}
+            missing: dict[str, str] = {}
+            for _, channel, version, inlined, is_delta, told, *row in group:
+                if channel is None:
+                    reason = {"reason": "the checkpoint's JSON does not map channels to versions"}
+                    found = dict.fromkeys(
+                        ["*"] if channels is None else channels, Absent("undecodable", reason)
+                    )
+                elif told and inlined is None:
+                    found[channel] = held[channel]
+                else:
+                    value = self._value(thread, ns, channel, version, inlined, is_delta, *row)
+                    found[channel] = value
+                    if isinstance(value, Absent) and value.kind == "value_missing":
+                        missing[channel] = version
+            for channel, version in self._emptied_versions(thread, ns, missing):
+                if missing.get(channel) == version:
+                    found[channel] = Absent("empty", {"version": version})
+            held |= found
+            yield id_, found
+
+    def _value(
+        self,
+        thread: str,
+        ns: str,
+        channel: str,
+        version: str | None,
+        inlined: str | None,
+        is_delta: bool,
+        has_row: bool,
+        type_: str | None,
+        blob: bytes | None,
+    ) -> Stored | Absent:
+        """A blob wins over the inline reading; a version without either is lost, unless it was emptied."""
+        at = {} if version is None else {"version": version}
+        if has_row and type_ != "empty":
+            data = bytes(blob or b"")
+            return Stored(type_, data, len(data))
+        if has_row:
+            return Absent("empty", at)
+        if inlined is not None and not (inlined == "true" and channel in self._deltas(thread, ns)):
+            data = inlined.encode("utf-8", self._text_errors)
+            return Stored("json", data, len(data))
+        if inlined is None and (is_delta or _emptied_by_name(channel, version or "")):
+            return Absent("empty", at)
+        return Absent("value_missing", at)
 
     def times(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, str]:
         return {id_: ts for id_, ts in self._named(TIMES, thread, ns, checkpoints) if ts is not None}

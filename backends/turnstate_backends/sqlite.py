@@ -264,17 +264,15 @@ class SqliteStore:
         self, thread: str, ns: str, checkpoint: str, channels: Collection[str] | None = None
     ) -> Mapping[str, Stored | Absent]:
         """Payloads of one checkpoint by channel, cut out of the checkpoint's payload undecoded."""
-        for _, stored in self._payloads(thread, ns, [checkpoint]):
-            state = _state(stored)
-            if isinstance(state, Absent):
-                return dict.fromkeys(["*"] if channels is None else channels, state)
-            names = dict.fromkeys([*state.values, *state.versions]) if channels is None else channels
-            return {
-                name: state.values.get(name, Absent("empty"))
-                for name in names
-                if name in state.values or name in state.versions
-            }
-        return {}
+        return next((found for _, found in self.along(thread, ns, [checkpoint], channels)), {})
+
+    def along(
+        self, thread: str, ns: str, checkpoints: Sequence[str], channels: Collection[str] | None = None
+    ) -> Iterator[tuple[str, Mapping[str, Stored | Absent]]]:
+        """:meth:`values` of several checkpoints; every row here holds its whole state."""
+        for checkpoint in checkpoints:
+            for _, stored in self._payloads(thread, ns, [checkpoint]):
+                yield checkpoint, _channels(stored, channels)
 
     def times(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, str]:
         """``ts`` of the named checkpoints, which stands before the values in each payload."""
@@ -425,6 +423,18 @@ def _state(stored: Stored) -> _State | Absent:
         return _absent("undecodable", stored, str(error))
     texts = {name: str(payload.decode(version)) for name, version in versions.items()}
     return _State(values, texts, parts.get("versions_seen"))
+
+
+def _channels(stored: Stored, channels: Collection[str] | None) -> dict[str, Stored | Absent]:
+    state = _state(stored)
+    if isinstance(state, Absent):
+        return dict.fromkeys(["*"] if channels is None else channels, state)
+    names = dict.fromkeys([*state.values, *state.versions]) if channels is None else channels
+    return {
+        name: state.values.get(name, Absent("empty"))
+        for name in names
+        if name in state.values or name in state.versions
+    }
 
 
 def _entries(stored: Stored | None) -> Mapping[str, Stored]:

@@ -83,7 +83,7 @@ def graph(saver: Saver, shape: Shape) -> Graph:
 def _converse(saver: Saver, shape: Shape) -> None:
     agent = graph(saver, shape)
     for turn in range(1, shape.turns + 1):
-        question = HumanMessage(f"Question {turn}", id=f"h{turn}")
+        question = HumanMessage(f"Question {turn}")  # without an id, as most clients send it
         agent.invoke({"messages": [question]}, at(THREAD), durability="sync")
 
 
