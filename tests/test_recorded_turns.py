@@ -21,9 +21,9 @@ from recorded import (
     scenarios,
     shuffle_rows,
 )
+from turnstate.history.jsonform import jsonable
 from turnstate.history.reading import checkpoint_place, read, turn_place
 from turnstate.history.thread import ThreadHistory
-from turnstate.render.values import jsonable
 from turnstate_backends.address import open_store
 from turnstate_backends.interface import Store
 

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from turnstate.history.jsonform import jsonable
 from turnstate.history.listing import KeyReport, KeyRow, TurnReport, TurnRow
 from turnstate.history.reading import Reading
 from turnstate.history.times import iso
 from turnstate.history.versions import Written
 from turnstate.render.screen import Screen
-from turnstate.render.values import json_text, jsonable, value_text
+from turnstate.render.values import json_text, value_text
 from turnstate_backends.interface import ThreadRow
 
 Document = dict[str, Any]

@@ -14,45 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from turnstate.history.jsonform import float_name, jsonable
 from turnstate.render.text import json_safe, multi_line, one_line
 from turnstate_backends.values import Absent, Tagged
 
 _WIDTH = 100
 _INDENT = "  "
 _LONGEST_INT = 4300  # digits that Python prints and reads without being told to
-
-
-def jsonable(value: Any) -> Any:
-    """A value as what ``json`` can write, nothing lost.
-
-    Instances become ``{"$type", "$value"}``, bytes ``{"$type": "bytes", "$base64"}``, absences
-    ``{"$absent": kind, …}``, NaN and the infinities ``{"$type": "float", "$value": "NaN"}``. A dict with a
-    name that is no text, or one that begins with ``$``, becomes ``{"$type": "dict", "$value": [[name, item], …]}``.
-    The rest stays plain.
-    """
-    kind = type(value)
-    if value is None or kind is str or kind is bool:
-        return value
-    if kind is int:
-        return value if value.bit_length() < 14000 else {"$type": "int", "$value": hex(value)}
-    if kind is float:
-        return value if math.isfinite(value) else {"$type": "float", "$value": _float_name(value)}
-    if kind is list or kind is tuple:
-        return [jsonable(item) for item in value]
-    if kind is dict:
-        if all(type(name) is str and not name.startswith("$") for name in value):
-            return {name: jsonable(item) for name, item in value.items()}
-        return {"$type": "dict", "$value": [[jsonable(k), jsonable(v)] for k, v in value.items()]}
-    if kind is Tagged:
-        masked = {"$masked": True} if value.masked else {}
-        return {"$type": value.type, "$value": jsonable(value.value), **masked}
-    if kind is Absent:
-        return {"$absent": value.kind, **{str(k): jsonable(v) for k, v in value.stored.items()}}
-    if isinstance(value, bytes | bytearray | memoryview):
-        return {"$type": "bytes", "$base64": base64.b64encode(value).decode("ascii")}
-    if isinstance(value, set | frozenset):
-        return {"$type": f"builtins.{kind.__name__}", "$value": [jsonable(item) for item in value]}
-    return {"$type": f"{kind.__module__}.{kind.__qualname__}", "$value": str(value)}
 
 
 def queryable(value: Any) -> Any:
@@ -113,7 +81,7 @@ def _scalar(value: Any) -> str:
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, float) and not math.isfinite(value):
-        return _float_name(value)
+        return float_name(value)
     if isinstance(value, bytes):
         return f"bytes {base64.b64encode(value).decode('ascii')!r}"
     if isinstance(value, Absent):
@@ -126,10 +94,6 @@ def _scalar(value: Any) -> str:
 
 def _quoted(text: str) -> str:
     return json_safe(json.dumps(text, ensure_ascii=False))
-
-
-def _float_name(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def json_text(document: Any, *, ascii_only: bool = False) -> str:
