@@ -1,8 +1,8 @@
 """Stores for the benchmark: one thread of N turns, recorded by a real graph through LangGraph's own savers.
 
 A turn is four checkpoints (input, two nodes, end) and rewrites one value of K bytes in ``tool_state``. Questions and
-answers are short, about 170 bytes each as stored, and stay in ``messages``, so that in SQLite, which stores the whole
-state in every row, 500 turns with 20 KiB make about 225 MB. Nothing here may know turnstate.
+answers are short, 170 to 200 bytes as stored, and stay in ``messages``, so that in SQLite, which stores the whole
+state in every row, 500 turns with 20 KiB make about 240 MB. Nothing here may know turnstate.
 """
 
 from __future__ import annotations
