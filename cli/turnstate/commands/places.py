@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from turnstate.commands.session import checkpoint_id
 if TYPE_CHECKING:
     from turnstate.history.reading import Miss, Place
     from turnstate.history.thread import ThreadHistory
+
+_RANGE = re.compile(r"(-?\d{1,9})?\.\.(-?\d{1,9})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +66,18 @@ def place_in(history: ThreadHistory, asked: When) -> tuple[ThreadHistory, Place 
     if asked.at is not None:
         return history, reading.time_place(history, asked.at)
     return history, reading.turn_place(history, asked.turn, at_start=asked.at_start)
+
+
+def turn_range(text: str, option: str = "--turns") -> tuple[int | None, int | None]:
+    """Two turns as typed: ``A..B``, ``A..`` or ``..B``; None for an end left open. Negative ones count from the last.
+
+    Raises:
+        typer.BadParameter: It is no range.
+    """
+    match = _RANGE.fullmatch(text)
+    if match is None or not any(match.groups()):
+        raise typer.BadParameter(
+            f"{text!r} is no range of turns; write A..B, A.. or ..B.", param_hint=f"'{option}'"
+        )
+    first, last = match.groups()
+    return (None if first is None else int(first), None if last is None else int(last))
