@@ -18,41 +18,6 @@ if TYPE_CHECKING:
 
 _RANGE = re.compile(r"(-?\d{1,9})?\.\.(-?\d{1,9})?", re.ASCII)
 
-_RANGE = re.compile(r"(-?\d{1,9})?(?:(\.{2,3})(-?\d{1,9})?)?")
-
-
-@dataclass(frozen=True, slots=True)
-class TurnRange:
-    """Two turns as typed; what an open end means is up to the verb.
-
-    Attributes:
-        first: From 0, negative ones from the end; None where it is left open.
-        last: The same. A turn on its own is both.
-        dots: ``""`` for a turn on its own, ``..`` for two of one line, ``...`` for two of different lines.
-    """
-
-    first: int | None
-    last: int | None
-    dots: Literal["", "..", "..."]
-
-
-def turn_range(text: str, option: str = "--turns") -> TurnRange:
-    """``A..B``, ``A..``, ``..B``, ``..``, the same with three dots, or ``N`` on its own.
-
-    Raises:
-        typer.BadParameter: It is none of them.
-    """
-    match = _RANGE.fullmatch(text) if text else None
-    if match is None:
-        raise typer.BadParameter(
-            f"{text!r} is no range of turns; write 1..3, 2.., ..3 or 2.", param_hint=f"'{option}'"
-        )
-    first, dots, last = match.groups()
-    start = None if first is None else int(first)
-    if dots is None:
-        return TurnRange(start, start, "")
-    return TurnRange(start, None if last is None else int(last), cast('Literal["..", "..."]', dots))
-
 
 @dataclass(frozen=True, slots=True)
 class When:
