@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import base64
 import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from turnstate_backends.values import Absent, Tagged
@@ -49,3 +52,14 @@ def jsonable(value: Any) -> Any:
 def float_name(value: float) -> str:
     """How a float that JSON cannot hold is named."""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+@contextmanager
+def room_for_depth() -> Iterator[None]:
+    """Every level of a value may take four of JSON, and more than one frame of Python each."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 10_000))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)

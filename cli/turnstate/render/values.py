@@ -9,12 +9,9 @@ from __future__ import annotations
 import base64
 import json
 import math
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from turnstate.history.jsonform import float_name, jsonable
+from turnstate.history.jsonform import float_name, jsonable, room_for_depth
 from turnstate.render.text import json_safe, multi_line, one_line
 from turnstate_backends.values import Absent, Tagged
 
@@ -38,7 +35,7 @@ def value_text(value: Any) -> str:
     """A value for a person: text as it is, the rest like JSON, with class names before instances."""
     if isinstance(value, str):
         return multi_line(value)
-    with _room_for_depth():
+    with room_for_depth():
         return "\n".join(_lines(value, _WIDTH))
 
 
@@ -103,16 +100,5 @@ def json_text(document: Any, *, ascii_only: bool = False) -> str:
         document: What to write.
         ascii_only: For a stream whose encoding cannot hold every character.
     """
-    with _room_for_depth():
+    with room_for_depth():
         return json_safe(json.dumps(document, ensure_ascii=ascii_only, allow_nan=False))
-
-
-@contextmanager
-def _room_for_depth() -> Iterator[None]:
-    """Every level of a value may take four of JSON, and more than one frame of Python each."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 10_000))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
