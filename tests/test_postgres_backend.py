@@ -420,6 +420,8 @@ def test_the_shallow_layout_gives_the_one_checkpoint_it_keeps(pg_dsn: str) -> No
         assert held == set(kept.checkpoint["channel_values"])
         assert store.times("a", "", [id_, "other"]) == {id_: kept.checkpoint["ts"]}
         assert store.values("a", "", "other") == {}
+        assert list(store.lost_values("a", "")) == []
+        assert list(store.unreferenced_values("a", "")) == []
 
 
 @pytest.mark.parametrize("schema", ["agents", 'we"ird Schema%s'])
@@ -503,6 +505,8 @@ def _read_everything(store: PostgresStore) -> int:
             list(store.writes(thread.id, ns, head=None))
             store.versions(thread.id, ns, ids)
             store.times(thread.id, ns, ids)
+            list(store.lost_values(thread.id, ns))
+            list(store.unreferenced_values(thread.id, ns))
             for id_ in ids:
                 store.values(thread.id, ns, id_)
             seen += len(ids)
@@ -796,3 +800,71 @@ def test_values_along_checkpoints_come_in_the_order_asked_and_a_shared_one_is_re
         # Neighbours with one version share one payload, sent once.
         assert len({id(value) for value in held}) == len(set(versions)) < len(held)
         assert list(store.along("a", "", [])) == []
+
+
+def _missing(store: PostgresStore, thread: str) -> set[tuple[str, str, str]]:
+    """What reading every value of every checkpoint finds missing."""
+    return {
+        (row.id, channel, value.stored["version"])
+        for row in store.checkpoints(thread, "")
+        for channel, value in store.values(thread, "", row.id).items()
+        if isinstance(value, Absent) and value.kind == "value_missing"
+    }
+
+
+@pytest.mark.parametrize("channels", ["", "plan", "story", "log,plan,story,jump"])
+def test_lost_values_are_those_that_reading_everything_finds_missing(pg_dsn: str, channels: str) -> None:
+    _record(pg_dsn, "a", "b")
+    with psycopg.connect(pg_dsn, autocommit=True) as connection:
+        gone = connection.execute(
+            "delete from checkpoint_blobs where thread_id = 'a' and channel = any(%s)", [channels.split(",")]
+        )
+        assert bool(gone.rowcount) == bool(channels)
+    with _open(pg_dsn) as store:
+        found = list(store.lost_values("a", ""))
+        assert len(found) == len(set(found))
+        assert set(found) == _missing(store, "a")
+        assert bool(found) == bool(channels)
+        assert list(store.lost_values("b", "")) == []
+        assert list(store.lost_values("nul\0", "")) == []
+
+
+def test_unreferenced_values_are_those_of_deleted_checkpoints(pg_dsn: str) -> None:
+    _record(pg_dsn, "a")
+    with psycopg.connect(pg_dsn, autocommit=True) as connection:
+        with _open(pg_dsn) as store:
+            assert list(store.unreferenced_values("a", "")) == []
+        connection.execute(
+            "delete from checkpoints where checkpoint_id <> (select max(checkpoint_id) from checkpoints)"
+        )
+        kept = connection.execute("select checkpoint -> 'channel_versions' from checkpoints").fetchone()
+        held = connection.execute("select channel, version from checkpoint_blobs where type <> 'empty'")
+        assert kept is not None
+        expected = [(channel, version) for channel, version in held if kept[0].get(channel) != version]
+    with _open(pg_dsn) as store:
+        assert sorted(store.unreferenced_values("a", ""), key=str) == sorted(expected, key=str)
+        assert expected
+        assert list(store.unreferenced_values("nul\0", "")) == []
+
+
+def test_values_of_damaged_checkpoints_are_neither_lost_nor_an_error(pg_dsn: str) -> None:
+    _record(pg_dsn)
+    _execute(
+        pg_dsn,
+        *(
+            f"insert into checkpoints (thread_id, checkpoint_id, checkpoint, metadata) values ('t', '{n}', "
+            f"'{checkpoint}', '{{}}')"
+            for n, checkpoint in enumerate(
+                (
+                    '{"channel_versions": []}',
+                    '{"channel_versions": {"a": "1"}, "channel_values": []}',
+                    "3",
+                    "{}",
+                )
+            )
+        ),
+        "insert into checkpoint_blobs values ('t', '', 'b', '2.0', 'json', '1')",
+    )
+    with _open(pg_dsn) as store:
+        assert list(store.lost_values("t", "")) == []
+        assert list(store.unreferenced_values("t", "")) == [("b", "2.0")]

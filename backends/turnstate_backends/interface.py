@@ -168,6 +168,18 @@ class Store(Protocol):
     def times(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, str]:
         """``ts`` of the named checkpoints as stored (ISO 8601), for ids that carry no time; missing ones left out."""
 
+    def lost_values(self, thread: str, ns: str) -> Iterable[tuple[str, str, str]]:
+        """(checkpoint id, channel, version) wherever :meth:`values` gives ``value_missing``; reads no value.
+
+        Empty where a checkpoint holds its values itself.
+        """
+
+    def unreferenced_values(self, thread: str, ns: str) -> Iterable[tuple[str, str | None]]:
+        """(channel, version) of each value row that no kept checkpoint refers to; reads no value.
+
+        Empty where a checkpoint holds its values itself.
+        """
+
     def close(self) -> None:
         """End the snapshot. Safe to call twice."""
 

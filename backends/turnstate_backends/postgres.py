@@ -28,8 +28,8 @@ from turnstate_backends.postgres_errors import store_errors
 from turnstate_backends.postgres_layout import LAYOUT, TABLES, layout
 from turnstate_backends.values import Absent, Stored
 
-# {checkpoints}, {blobs}, {writes}: qualified table names. {id}, {parent}, {same_version}, {path}: what the
-# layouts differ in; see postgres_layout.
+# {checkpoints}, {blobs}, {writes}: qualified table names. {id}, {parent}, {version}, {same_version}, {path}: what
+# the layouts differ in; see postgres_layout.
 
 # One descent of the primary key per namespace, however many rows lie between.
 NAMESPACES: Final = """
@@ -155,6 +155,43 @@ DELTAS: Final = """
 select distinct jsonb_object_keys(c.metadata -> 'counters_since_delta_snapshot')
 from {checkpoints} c where c.thread_id = %s and c.checkpoint_ns = %s
   and jsonb_typeof(c.metadata -> 'counters_since_delta_snapshot') = 'object'
+"""
+
+# References without a value row. What of them is no loss is decided as for VALUES, from whether something stands
+# inline, and whether that is only true.
+UNBACKED: Final = """
+select v.id, v.channel, v.version, v.inlined, v.is_delta
+from (
+    select {id} as id, refs.key as channel, refs.value as version,
+           case c.checkpoint -> 'channel_values' -> refs.key when 'true' then 'true'
+                else case when c.checkpoint -> 'channel_values' -> refs.key is not null then '' end end as inlined,
+           coalesce(c.metadata -> 'counters_since_delta_snapshot' ? refs.key, false) as is_delta
+    from {checkpoints} c cross join lateral jsonb_each_text(
+        case when jsonb_typeof(c.checkpoint -> 'channel_versions') = 'object'
+                  and coalesce(jsonb_typeof(c.checkpoint -> 'channel_values'), 'null') in ('object', 'null')
+             then c.checkpoint -> 'channel_versions' else '{{}}' end
+    ) refs
+    where c.thread_id = %(thread)s and c.checkpoint_ns = %(ns)s
+) v
+where v.version is not null and v.inlined is distinct from ''
+  and not exists (
+      select from {blobs} b
+      where b.thread_id = %(thread)s and b.checkpoint_ns = %(ns)s and b.channel = v.channel and {same_version}
+  )
+"""
+
+UNREFERENCED: Final = """
+with v as materialized (
+    select distinct refs.key as channel, refs.value as version
+    from {checkpoints} c cross join lateral jsonb_each_text(
+        case when jsonb_typeof(c.checkpoint -> 'channel_versions') = 'object'
+             then c.checkpoint -> 'channel_versions' else '{{}}' end
+    ) refs
+    where c.thread_id = %(thread)s and c.checkpoint_ns = %(ns)s
+)
+select b.channel, {version} from {blobs} b
+where b.thread_id = %(thread)s and b.checkpoint_ns = %(ns)s and b.type is distinct from 'empty'
+  and not exists (select from v where v.channel = b.channel and {same_version})
 """
 
 # Channels that a step consumes: emptied without a row being written since checkpoint-postgres 2.0.23.
@@ -315,6 +352,23 @@ class PostgresStore:
 
     def times(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, str]:
         return {id_: ts for id_, ts in self._named(TIMES, thread, ns, checkpoints) if ts is not None}
+
+    def lost_values(self, thread: str, ns: str) -> Iterable[tuple[str, str, str]]:
+        if self._storable([thread, ns]) != [thread, ns]:
+            return ()
+        unbacked = [
+            (id_, channel, version)
+            for id_, channel, version, inlined, is_delta in self._all(UNBACKED, {"thread": thread, "ns": ns})
+            for value in [self._value(thread, ns, channel, version, inlined, is_delta, False, None, None)]
+            if isinstance(value, Absent) and value.kind == "value_missing"
+        ]
+        emptied = self._emptied_versions(thread, ns, dict.fromkeys(channel for _, channel, _ in unbacked))
+        return [found for found in unbacked if found[1:] not in emptied]
+
+    def unreferenced_values(self, thread: str, ns: str) -> Iterable[tuple[str, str | None]]:
+        if self._storable([thread, ns]) != [thread, ns]:
+            return ()
+        return self._all(UNREFERENCED, {"thread": thread, "ns": ns})
 
     def close(self) -> None:
         with suppress(psycopg.Error):

@@ -46,9 +46,15 @@ _FULL: Final = {
     "id": "c.checkpoint_id",
     "parent": "c.parent_checkpoint_id",
     "same_version": "b.version = v.version",
+    "version": "b.version",
 }
 # ShallowPostgresSaver: one row per namespace, its blobs overwritten in place.
-_SHALLOW: Final = {"id": "(c.checkpoint ->> 'id')", "parent": "null::text", "same_version": "true"}
+_SHALLOW: Final = {
+    "id": "(c.checkpoint ->> 'id')",
+    "parent": "null::text",
+    "same_version": "true",
+    "version": "null::text",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,6 +284,14 @@ class SqliteStore:
                 found[self._layout.decode(checkpoint)] = time
         return found
 
+    def lost_values(self, thread: str, ns: str) -> Iterable[tuple[str, str, str]]:
+        """None: every row here holds its whole state."""
+        return ()
+
+    def unreferenced_values(self, thread: str, ns: str) -> Iterable[tuple[str, str | None]]:
+        """None: values go with their rows."""
+        return ()
+
     def _payloads(self, thread: str, ns: str, checkpoints: Collection[str]) -> Iterator[tuple[str, Stored]]:
         decode = self._layout.decode
         rows = self._rows(_PAYLOADS, *self._of(thread, ns), self._layout.listed(checkpoints))
