@@ -7,7 +7,7 @@ is shown by that field.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +73,18 @@ def all_keys(channels: Mapping[str, Stored | Absent], *, internal: bool) -> list
         names = entries_of(stored)
         found += [Key(channel, name) for name in names] or [Key(channel)]
     return found
+
+
+def parts(channel: str, stored: Stored | Absent) -> Iterator[tuple[Key, Stored | Absent]]:
+    """A mapping by its entries, each with a payload of its own; anything else whole."""
+    if isinstance(stored, Absent) or not entries_of(stored):
+        yield Key(channel), stored
+        return
+    try:
+        for name, part in (heads.entries(stored) or {}).items():
+            yield Key(channel, str(name)), part
+    except (heads.Cut, heads.Unreadable):
+        yield Key(channel), stored
 
 
 def display_names(keys: Iterable[Key]) -> dict[Key, str]:

@@ -5,12 +5,12 @@ Nothing here keeps a decoded value: each is looked at once, for its type and a o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from turnstate.history import keys as key_names
-from turnstate.history.keys import Key, entries_of
+from turnstate.history.keys import Key
 from turnstate.history.lines import Branch
 from turnstate.history.questions import Aside
 from turnstate.history.reading import Place
@@ -19,7 +19,6 @@ from turnstate.history.summary import summary_of, type_of
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.turns import Turn, Turns
 from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key
-from turnstate_backends import heads
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
 
@@ -199,7 +198,7 @@ def keys_at(history: ThreadHistory, place: Place, *, internal: bool = False) -> 
         (key, stored)
         for channel, stored in sorted(state.items(), key=lambda item: item[0])
         if internal or not is_internal(channel)
-        for key, stored in _parts(channel, _kind(stored, channel in row.delta_channels))
+        for key, stored in key_names.parts(channel, _kind(stored, channel in row.delta_channels))
         if not _never_written(stored, index.get(key, ()), place)
     ]
     names = key_names.display_names(key for key, _ in found)
@@ -218,18 +217,6 @@ def _kind(stored: Stored | Absent, delta: bool) -> Stored | Absent:
 def _never_written(stored: Stored | Absent, versions: Sequence[Version], place: Place) -> bool:
     empty = isinstance(stored, Absent) and stored.kind == "empty"
     return empty and not any(v.row <= place.row for v in versions)
-
-
-def _parts(channel: str, stored: Stored | Absent) -> Iterator[tuple[Key, Stored | Absent]]:
-    """A mapping by its entries; anything else whole."""
-    if isinstance(stored, Absent) or not entries_of(stored):
-        yield Key(channel), stored
-        return
-    try:
-        for name, part in (heads.entries(stored) or {}).items():
-            yield Key(channel, str(name)), part
-    except (heads.Cut, heads.Unreadable):
-        yield Key(channel), stored
 
 
 def _key_row(
