@@ -31,8 +31,8 @@ IDENTITIES: Final = ("id", "key", "uuid", "uid", "_id", "name")
 SETS: Final = ("builtins.set", "builtins.frozenset")
 
 _WHOLES = ("bytes", "float", "int")  # ``$type`` of what JSON has no form for
-_MOST_REPLACED = 256  # a longer list of which nothing was kept is replaced as a whole
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_MOST_REPLACED = 256  # a longer list of numbers or texts of which nothing was kept is replaced as a whole
+_encode = json.JSONEncoder(sort_keys=True, check_circular=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def _lists(old: list[Any], new: list[Any], path: Path, was: Path, found: list[Op
         if a == b:
             return
         common = aligned(a, b)
-        if not common and min(len(old), len(new)) > _MOST_REPLACED:
+        if not common and min(len(old), len(new)) > _MOST_REPLACED and type(old[0]) is not dict:
             found.append(Operation("replace", path, was, old, new))
             return
         together = list(_filled(common, old, new))
