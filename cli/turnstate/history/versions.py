@@ -95,7 +95,7 @@ def _writes_along(history: ThreadHistory, channels: Collection[str] | None) -> I
     unknown = _UnknownSteps(history, channels)
     for i, step in enumerate(history.steps):
         if step.writes is None:
-            lost = _is_lost(history, i)
+            lost = is_lost(history, i)
             yield from ((key, Version(i, None, lost)) for key in unknown.keys_written(i))
             continue
         for write in step.writes:
@@ -108,7 +108,7 @@ def _writes_along(history: ThreadHistory, channels: Collection[str] | None) -> I
                 yield Key(write.channel), version
 
 
-def _is_lost(history: ThreadHistory, i: int) -> bool:
+def is_lost(history: ThreadHistory, i: int) -> bool:
     """Whether what a first kept row holds anew may be older: turns or rows before it are gone."""
     line = history.line
     if i == 0:
