@@ -62,7 +62,9 @@ class Checkpoint:
         step: ``metadata.step``: -1 for the first input; None when not recorded.
         run_id: ``metadata.run_id`` where the deployment records one.
         delta_channels: Channels whose value is kept as deltas since a snapshot
-            (``metadata.counters_since_delta_snapshot``).
+            (``metadata.counters_since_delta_snapshot``). A row that has a snapshot of a channel does not name it.
+        delta_updates: How many super-steps have written each of them since its snapshot; None where that is not
+            recorded as a number.
     """
 
     id: str
@@ -71,6 +73,22 @@ class Checkpoint:
     step: int | None
     run_id: str | None
     delta_channels: tuple[str, ...] = ()
+    delta_updates: tuple[int | None, ...] = ()
+
+    def updates(self, channel: str) -> int | None:
+        """Super-steps that have written a channel kept as deltas since its snapshot, where that is known."""
+        counted = dict(zip(self.delta_channels, self.delta_updates, strict=False))
+        return counted.get(channel)
+
+
+def delta_updates(counters: object) -> tuple[int | None, ...]:
+    """The first number of each pair in ``counters_since_delta_snapshot``: super-steps that wrote the channel.
+
+    Source: ``langgraph.checkpoint.base.CheckpointMetadata``.
+    """
+    pairs = counters.values() if isinstance(counters, dict) else ()
+    numbers = (pair[0] if isinstance(pair, list) and pair else None for pair in pairs)
+    return tuple(n if isinstance(n, int) and not isinstance(n, bool) else None for n in numbers)
 
 
 @dataclass(frozen=True, slots=True)

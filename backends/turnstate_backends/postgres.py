@@ -22,7 +22,7 @@ import psycopg
 from psycopg import sql
 
 from turnstate_backends.address import PostgresAddress, spellings_of
-from turnstate_backends.interface import Checkpoint, ThreadRow, Write
+from turnstate_backends.interface import Checkpoint, ThreadRow, Write, delta_updates
 from turnstate_backends.postgres_connection import SETTINGS, begin, connect, unchecked_text
 from turnstate_backends.postgres_errors import store_errors
 from turnstate_backends.postgres_layout import LAYOUT, TABLES, layout
@@ -62,7 +62,7 @@ from unnest(%s::text[]) listed (thread_id) cross join lateral (
 CHECKPOINTS: Final = """
 select {id}, {parent}, c.metadata ->> 'source', c.metadata ->> 'step', c.metadata ->> 'run_id',
        case when jsonb_typeof(c.metadata -> 'counters_since_delta_snapshot') = 'object'
-            then array(select jsonb_object_keys(c.metadata -> 'counters_since_delta_snapshot')) end
+            then (c.metadata -> 'counters_since_delta_snapshot')::text end
 from {checkpoints} c where c.thread_id = %s and c.checkpoint_ns = %s
 """
 
@@ -245,9 +245,10 @@ class PostgresStore:
             return
         for id_, parent, source, step, run_id, deltas in self._stream(CHECKPOINTS, [thread, ns]):
             if id_ is not None:
-                yield Checkpoint(
-                    id_, parent or None, source, _whole_number(step), run_id, tuple(sorted(deltas or ()))
-                )
+                counters = dict(sorted(json.loads(deltas or "{}").items()))
+                number = _whole_number(step)
+                updates = delta_updates(counters)
+                yield Checkpoint(id_, parent or None, source, number, run_id, tuple(counters), updates)
 
     def writes(
         self,

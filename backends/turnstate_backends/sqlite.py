@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from turnstate_backends import heads, payload
-from turnstate_backends.interface import Checkpoint, StoreError, ThreadRow, Write
+from turnstate_backends.interface import Checkpoint, StoreError, ThreadRow, Write, delta_updates
 from turnstate_backends.values import AbsenceKind, Absent, Stored
 
 if TYPE_CHECKING:
@@ -202,6 +202,7 @@ class SqliteStore:
                 step=step if isinstance(step, int) and not isinstance(step, bool) else None,
                 run_id=run_id if isinstance(run_id, str) else None,
                 delta_channels=tuple(counters) if isinstance(counters, dict) else (),
+                delta_updates=delta_updates(counters),
             )
 
     def writes(
