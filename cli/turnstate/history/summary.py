@@ -45,14 +45,14 @@ def summary_of(value: Any) -> str:
     if isinstance(value, Tagged):
         if value.masked:
             return "masked"
-        return summary_of(value.value) if isinstance(value.value, str | list | dict) else _atom(value.value)
+        return summary_of(value.value) if isinstance(value.value, str | list | dict) else atom(value.value)
     if isinstance(value, str):
         return _clip(value, SUMMARY_LENGTH)
     if isinstance(value, list | tuple):
-        return _listed(len(value), "item", (_atom(item) for item in value))
+        return _listed(len(value), "item", (atom(item) for item in value))
     if isinstance(value, dict):
         return _listed(len(value), "field", (_clip(str(name), _ATOM_LENGTH) for name in value))
-    return _clip(_atom(value), SUMMARY_LENGTH)
+    return _clip(atom(value), SUMMARY_LENGTH)
 
 
 def _listed(count: int, noun: str, parts: Iterable[str]) -> str:
@@ -61,7 +61,7 @@ def _listed(count: int, noun: str, parts: Iterable[str]) -> str:
     return _clip(f"{head}: {shown}{', …' if count > 12 else ''}", SUMMARY_LENGTH) if count else head
 
 
-def _atom(value: Any) -> str:
+def atom(value: Any) -> str:
     """A value inside another one: a scalar as it is, a container by its type."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]

@@ -1,0 +1,534 @@
+"""The log of a key: every version of it along a line, with what each did to the value.
+
+Who wrote comes from :mod:`turnstate.history.versions`; what was there before and after is read from the state, one
+channel along the rows that may have changed it, so that a reducer's doing shows too. Payloads are compared as they
+are stored and decoded only where their bytes do not tell. Memory holds the state of one row at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from itertools import islice
+from typing import Any, Literal
+
+from turnstate.history import keys as key_names
+from turnstate.history.keys import Key
+from turnstate.history.steps import is_internal
+from turnstate.history.summary import summary_of
+from turnstate.history.thread import ThreadHistory
+from turnstate.history.versions import Version, is_lost, turns_of, versions_by_key
+from turnstate.history.wording import difference_in_words, equal_values, summary
+from turnstate_backends import heads
+from turnstate_backends.payload import decode
+from turnstate_backends.values import Absent, Stored
+
+Change = Literal["added", "changed", "same", "removed"]
+Part = Stored | Absent | None
+"""What a key held: a payload, why it cannot be read, or None where it was not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One version of a key.
+
+    Attributes:
+        key: Channel and entry.
+        row: Position on the line of the row that holds what was written.
+        turns: The turns that the row belongs to; empty where it was written in rows that are gone.
+        checkpoint: The row's id.
+        step: The row's step, as it is stored.
+        time: When the row was made.
+        nodes: Who wrote, each once, in the order in which LangGraph applied the writes; empty when nothing tells.
+        run: ``run_id`` of the row, where the deployment recorded one.
+        change: Against the version before; ``same`` is a rewrite with an equal value; None where that cannot be
+            told, since one of the two cannot be read or what came before the first kept row is not known.
+        inferred: No write row tells of it.
+        lost: It was written in rows that are gone; ``row`` is the first kept one that holds it.
+        before: What the key held before.
+        now: What it holds since.
+        ends_turn: The turn ended with it.
+    """
+
+    key: Key
+    row: int
+    turns: tuple[int, ...]
+    checkpoint: str
+    step: int | None
+    time: datetime | None
+    nodes: tuple[str, ...]
+    run: str | None
+    change: Change | None
+    inferred: bool
+    lost: bool
+    before: Part = field(repr=False)
+    now: Part = field(repr=False)
+    ends_turn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Rows of a line to look at, both ends included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A channel in one row: its payload, and the entries where it is a mapping."""
+
+    whole: Stored | Absent
+    entries: Mapping[str, Stored] | None = None
+
+
+class Log:
+    """The versions of some or all keys of a thread, read as they are asked for.
+
+    Args:
+        history: The thread.
+        internal: LangGraph's own channels too.
+    """
+
+    def __init__(self, history: ThreadHistory, *, internal: bool = False) -> None:
+        self.history = history
+        self.internal = internal
+
+    @cached_property
+    def index(self) -> Mapping[Key, Sequence[Version]]:
+        """Key → the versions that writes tell of, or where none do, that changed values do."""
+        return versions_by_key(self.history, self._channels_of_tip() if self.internal else None)
+
+    @cached_property
+    def known(self) -> Collection[Key]:
+        """Every key that a write names or the newest row holds, in order of their first version."""
+        history = self.history
+        tip = history.store.values(history.thread, history.ns, history.line.rows[-1].id)
+        tip = {name: held for name, held in tip.items() if name != "*" and self._shown(name)}
+        keys = [*self.index, *key_names.all_keys(tip, internal=True), *(Key(channel) for channel in tip)]
+        return dict.fromkeys(keys)
+
+    @cached_property
+    def names(self) -> Mapping[Key, str]:
+        """The shortest unambiguous address of each known key."""
+        return key_names.display_names(self.known)
+
+    def leaves(self) -> list[Key]:
+        """The known keys, a mapping by its entries."""
+        by_entry = {key.channel for key in self.known if key.entry is not None}
+        return [key for key in self.known if key.entry is not None or key.channel not in by_entry]
+
+    def name(self, key: Key) -> str:
+        """How a key is addressed."""
+        return self.names.get(key) or key.full_name
+
+    def versions(
+        self,
+        keys: Collection[Key] | None = None,
+        *,
+        span: Span | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> Iterator[Logged]:
+        """Versions in order of time, one row after the other.
+
+        Args:
+            keys: Only of these; of all when None, a mapping by its entries.
+            span: Only in these rows.
+            limit: The most recent ones, so many.
+            reverse: Newest first.
+        """
+        span = span or Span(0, len(self.history.line.rows) - 1)
+        if reverse:
+            return islice(self._backwards(keys, span), limit)
+        if limit is None:
+            return self._forwards(keys, span)
+        latest = {(v.row, v.key) for v in islice(self._backwards(keys, span), limit)}
+        if not latest:
+            return iter(())
+        span = Span(min(row for row, _ in latest), span.last)
+        return (v for v in self._forwards(keys, span) if (v.row, v.key) in latest)
+
+    def turns_written(self, key: Key, more: Iterable[Logged] = ()) -> tuple[int, ...]:
+        """The turns in which a key was written, by its writes and by what was inferred besides."""
+        inferred = {n for v in more if v.inferred and v.change != "removed" for n in v.turns}
+        return tuple(sorted({*turns_of(self.history, self.index.get(key, ())), *inferred}))
+
+    def _shown(self, channel: str) -> bool:
+        return self.internal or not is_internal(channel)
+
+    def _channels_of_tip(self) -> Collection[str]:
+        history = self.history
+        tip = history.line.rows[-1].id
+        named = {w.channel for rows in history.writes.values() for w in rows}
+        return named | set(history.store.versions(history.thread, history.ns, [tip]).get(tip, ()))
+
+    # Rows.
+
+    def _touched(self, keys: Collection[Key] | None) -> dict[int, set[str]]:
+        """Row → the channels that may hold something else than in the row before."""
+        channels = {key.channel for key in (self.index if keys is None else keys)}
+        touched: dict[int, set[str]] = {}
+        for key, versions in self.index.items():
+            if key.channel in channels:
+                for version in versions:
+                    touched.setdefault(version.row, set()).add(key.channel)
+        for i, step in enumerate(
+            self.history.steps
+        ):  # a write of nothing can still make a reducer drop something
+            for write in step.writes or ():
+                if write.channel in channels:
+                    touched.setdefault(i, set()).add(write.channel)
+        for row, emptied in self._emptied(touched).items():
+            touched.setdefault(row, set()).update(emptied)
+        return touched
+
+    def _emptied(self, touched: Mapping[int, Collection[str]]) -> dict[int, set[str]]:
+        """Rows right after writes, of those channels that keep a value for one step only.
+
+        What kind a channel is stands nowhere: the rows after its first and its last write are looked at.
+        """
+        after: dict[str, list[int]] = {}
+        for row in sorted(touched):
+            for channel in touched[row]:
+                if row + 1 < len(self.history.line.rows) and channel not in touched.get(row + 1, ()):
+                    after.setdefault(channel, []).append(row + 1)
+        probes: dict[int, set[str]] = {}
+        for channel, rows in after.items():
+            for row in (rows[0], rows[-1]):
+                probes.setdefault(row, set()).add(channel)
+        short_lived = {
+            channel
+            for row, state in self._states(sorted(probes), after)
+            for channel in probes[row]
+            if self._held(state, row, channel) is None
+        }
+        found: dict[int, set[str]] = {}
+        for channel in short_lived:
+            for row in after[channel]:
+                found.setdefault(row, set()).add(channel)
+        return found
+
+    def _states(
+        self, rows: Sequence[int], channels: Collection[str]
+    ) -> Iterator[tuple[int, Mapping[str, Stored | Absent]]]:
+        history = self.history
+        ids = [history.line.rows[row].id for row in rows]
+        for id, state in history.store.along(history.thread, history.ns, ids, sorted(channels)):
+            yield history.line.index[id], state
+
+    def _held(self, state: Mapping[str, Stored | Absent], row: int, channel: str) -> _Held | None:
+        stored = state.get(channel)
+        if stored is None:
+            return None
+        if isinstance(stored, Absent) and stored.kind == "empty":
+            if channel in self.history.line.rows[row].delta_channels:
+                return _Held(Absent("delta_unresolved", {"reason": "kept as deltas since a snapshot"}))
+            return None
+        if isinstance(stored, Absent):
+            return _Held(stored)
+        try:
+            if channel == self.history.messages or heads.class_name(stored) is not None:
+                return _Held(stored)
+            entries = heads.entries(stored)
+        except (heads.Unreadable, heads.Cut):
+            unreadable = decode(stored)
+            return _Held(unreadable if isinstance(unreadable, Absent) else stored)
+        if entries is None:
+            return _Held(stored)
+        return _Held(stored, {str(name): part for name, part in entries.items()})
+
+    # What happened between two rows.
+
+    def _forwards(self, keys: Collection[Key] | None, span: Span) -> Iterator[Logged]:
+        touched = {row: names for row, names in self._touched(keys).items() if row <= span.last}
+        latest: dict[str, int] = {}
+        for row in sorted(row for row in touched if row < span.first):
+            latest |= dict.fromkeys(touched[row], row)
+        wanted = {row: names for row, names in touched.items() if row >= span.first}
+        for channel, row in latest.items():  # what was there before
+            wanted.setdefault(row, set()).add(channel)
+        return _ending_forwards(self.history, self._forward_versions(keys, span, wanted), span.last)
+
+    def _forward_versions(
+        self, keys: Collection[Key] | None, span: Span, touched: Mapping[int, set[str]]
+    ) -> Iterator[Logged]:
+        named = self._named(keys)
+        held: dict[str, _Held | None] = {}
+        for row, state in self._states(sorted(touched), set().union(*touched.values())):
+            for channel in sorted(touched[row]):
+                now = self._held(state, row, channel)
+                if row >= span.first:
+                    yield from self._between(
+                        keys, row, channel, held.get(channel), now, named.get((row, channel), {})
+                    )
+                held[channel] = now
+
+    def _backwards(self, keys: Collection[Key] | None, span: Span) -> Iterator[Logged]:
+        return _ending_backwards(self.history, self._backward_versions(keys, span))
+
+    def _backward_versions(self, keys: Collection[Key] | None, span: Span) -> Iterator[Logged]:
+        """Each row is compared with the one before it, which is read for that."""
+        touched = {row: v for row, v in self._touched(keys).items() if span.first <= row <= span.last}
+        named = self._named(keys)
+        rows = sorted({i for row in touched for i in (row, row - 1) if i >= 0}, reverse=True)
+        later: dict[str, _Held | None] = {}
+
+        def between(row: int, before: Mapping[str, _Held | None]) -> Iterator[Logged]:
+            for channel in sorted(touched.get(row, ()), reverse=True):
+                found = self._between(
+                    keys, row, channel, before.get(channel), later[channel], named.get((row, channel), {})
+                )
+                yield from reversed(list(found))
+
+        for row, state in self._states(rows, set().union(*touched.values())):
+            wanted = touched.get(row, set()) | touched.get(row + 1, set())
+            here = {channel: self._held(state, row, channel) for channel in wanted}
+            yield from between(row + 1, here)
+            later = here
+        yield from between(0, {})
+
+    def _named(self, keys: Collection[Key] | None) -> dict[tuple[int, str], dict[Key, list[Version]]]:
+        """Row and channel → key → the versions that are known without reading a value."""
+        found: dict[tuple[int, str], dict[Key, list[Version]]] = {}
+        for key, versions in self.index.items():
+            if keys is None or key in keys:
+                for version in versions:
+                    found.setdefault((version.row, key.channel), {}).setdefault(key, []).append(version)
+        unpaired = {
+            row
+            for (row, _), by_key in found.items()
+            if self.history.steps[row].arrival == "step"
+            and any(v.write is None for versions in by_key.values() for v in versions)
+        }
+        self.history.writers.read_ahead(unpaired)
+        return found
+
+    def _between(
+        self,
+        keys: Collection[Key] | None,
+        row: int,
+        channel: str,
+        before: _Held | None,
+        now: _Held | None,
+        named: Mapping[Key, Sequence[Version]],
+    ) -> Iterator[Logged]:
+        here = (
+            _keys_in(channel, before, now, named)
+            if keys is None
+            else [key for key in keys if key.channel == channel]
+        )
+        for key in here:
+            old, new = _part(before, key), _part(now, key)
+            if key in named or _is_news(old, new):
+                yield self._logged(key, row, old, new, named.get(key, ()))
+
+    def _logged(self, key: Key, row: int, old: Part, new: Part, versions: Sequence[Version]) -> Logged:
+        history = self.history
+        checkpoint, step = history.line.rows[row], history.steps[row]
+        behind = [version.write for version in versions] or (
+            [None] if step.writes is None else [w for w in step.writes if w.channel == key.channel]
+        )
+        nodes = dict.fromkeys(history.writers.node(row, write) for write in behind)
+        lost = any(v.lost for v in versions) or (not versions and is_lost(history, row))
+        return Logged(
+            key,
+            row,
+            turns=() if lost else history.turns.at_row(row),
+            checkpoint=checkpoint.id,
+            step=checkpoint.step,
+            time=history.row_time(row),
+            nodes=tuple(node for node in nodes if node is not None),
+            run=checkpoint.run_id,
+            change=None if lost and row == 0 else _change(key, old, new),
+            inferred=all(version.write is None for version in versions),
+            lost=lost,
+            before=old,
+            now=new,
+        )
+
+
+def span_of(history: ThreadHistory, first: int, last: int) -> Span | None:
+    """The rows of the turns ``first`` to ``last``, with those that hold the state as they ended.
+
+    Returns:
+        None when no row of any of them is kept.
+    """
+    rows: list[int] = []
+    for turn in history.turns.turns[first : last + 1]:
+        rows += [row for row in (turn.first, turn.last, turn.end) if row is not None]
+    return Span(min(rows), max(rows)) if rows else None
+
+
+def _keys_in(
+    channel: str, before: _Held | None, now: _Held | None, named: Mapping[Key, Sequence[Version]]
+) -> list[Key]:
+    """The keys of a channel of which a log of all keys tells: entries where it is a mapping, else the channel."""
+    old, new = ((held.entries or {}) if held else {} for held in (before, now))
+    latest = before if now is None else now
+    whole = latest is not None and latest.entries is None
+    by_write = [key.entry for key in named if key.entry is not None]
+    names = dict.fromkeys([*([] if whole else [*old, *new]), *by_write])
+    keys = [Key(channel, name) for name in names]
+    return [*keys, Key(channel)] if whole or not keys else keys
+
+
+def _part(held: _Held | None, key: Key) -> Part:
+    if held is None:
+        return None
+    if key.entry is None or isinstance(held.whole, Absent):
+        return held.whole
+    return (held.entries or {}).get(key.entry)
+
+
+def _is_news(old: Part, new: Part) -> bool:
+    """Whether a value that no write names is another one than before, as far as can be told."""
+    if isinstance(new, Absent):
+        return isinstance(old, Stored)
+    if isinstance(old, Absent):
+        return new is None
+    return not _equal(old, new)
+
+
+def _change(key: Key, old: Part, new: Part) -> Change | None:
+    if new is None:
+        return "removed"
+    if old is None:
+        return "added"
+    equal = _equal_unread(old, new)
+    if equal is None and isinstance(old, Stored) and isinstance(new, Stored):
+        if key.entry is not None:
+            old, new = _shown_part(old), _shown_part(new)
+        equal = _equal(old, new)
+    if equal is None or not (equal or (readable(old) and readable(new))):
+        return None
+    return "same" if equal else "changed"
+
+
+def _equal_unread(old: Stored | Absent, new: Stored | Absent) -> bool | None:
+    """Whether two payloads are the same bytes; None where that cannot be told."""
+    if isinstance(old, Stored) and isinstance(new, Stored):
+        return True if (old.type, old.data) == (new.type, new.data) else None
+    if isinstance(old, Absent) and isinstance(new, Absent):
+        digests = old.stored.get("sha256"), new.stored.get("sha256")
+        return True if digests[0] is not None and digests[0] == digests[1] else None
+    return None
+
+
+def readable(part: Part) -> bool:
+    """Whether a value can be decoded, as far as its first bytes tell."""
+    if not isinstance(part, Stored):
+        return False
+    try:
+        heads.class_name(part)
+    except (heads.Unreadable, heads.Cut):
+        return False
+    return True
+
+
+def _shown_part(entry: Stored) -> Stored:
+    """The ``value`` field of an entry that is a mapping with one; what ``show`` shows of it."""
+    try:
+        if heads.class_name(entry) is None:
+            return (heads.entries(entry) or {}).get("value", entry)
+    except (heads.Unreadable, heads.Cut):
+        pass
+    return entry
+
+
+def _equal(old: Part, new: Part) -> bool:
+    """Whether two parts hold equal values: the same bytes, or the same once decoded.
+
+    Sets and mappings may be stored in another order, and a store may hold one value in two encodings. One encoder
+    gives equal values equal lengths.
+    """
+    if old is new:
+        return True
+    if not isinstance(old, Stored) or not isinstance(new, Stored):
+        return False
+    if (old.type, old.data) == (new.type, new.data):
+        return True
+    if old.type == new.type == "msgpack" and old.size != new.size:
+        return False
+    values = decode(old, reveal=True), decode(new, reveal=True)
+    return not any(isinstance(value, Absent) for value in values) and equal_values(*values)
+
+
+def _end_row(history: ThreadHistory, version: Logged) -> int | None:
+    """The row with the state as the version's turn ended; None where there is no such turn or row."""
+    return history.turns.turns[version.turns[-1]].end if version.turns else None
+
+
+def _ending_forwards(history: ThreadHistory, versions: Iterator[Logged], stop: int) -> Iterator[Logged]:
+    """Mark what turns ended with: a version waits until a later one of its key, or its turn's end, has come."""
+    waiting: deque[Logged | None] = deque()
+    place: dict[Key, int] = {}  # of a key's last version, counted from the first that ever waited
+    gone = 0
+
+    def settled(until: int) -> Iterator[Logged]:
+        nonlocal gone
+        while waiting:
+            first = waiting[0]
+            if first is not None and place.get(first.key) == gone:
+                end = _end_row(history, first)
+                if end is not None and end >= until:
+                    return
+                ends = end is not None and first.row <= end
+                del place[first.key]
+                first = replace(first, ends_turn=ends)
+            waiting.popleft()
+            gone += 1
+            if first is not None:
+                yield first
+
+    for version in versions:
+        if version.key in place:
+            earlier = waiting[place[version.key] - gone]
+            end = _end_row(history, earlier) if earlier is not None else None
+            if end is None or version.row > end:  # its turn ended before this one came
+                waiting[place[version.key] - gone] = earlier and replace(
+                    earlier, ends_turn=end is not None and earlier.row <= end
+                )
+        place[version.key] = gone + len(waiting)
+        waiting.append(version)
+        yield from settled(version.row)
+    yield from settled(stop + 1)
+
+
+def _ending_backwards(history: ThreadHistory, versions: Iterator[Logged]) -> Iterator[Logged]:
+    later: dict[Key, int] = {}
+    for version in versions:
+        end = _end_row(history, version)
+        ends = end is not None and version.row <= end and later.get(version.key, end + 1) > end
+        later[version.key] = version.row
+        yield replace(version, ends_turn=ends)
+
+
+def value_of(key: Key, part: Stored, *, reveal: bool = False) -> tuple[Any, Any, bool]:
+    """The value that is shown of a part, the whole part, and whether the one is only a field of the other."""
+    whole = decode(part, reveal=reveal)
+    if key.entry is None:
+        return whole, whole, False
+    value, is_field = key_names.shown_value(whole)
+    return value, whole, is_field
+
+
+def change_in_words(version: Logged, *, reveal: bool = False) -> str:
+    """What a version did to the value, in one line that is not escaped yet."""
+    if version.now is None:
+        return "no longer there"
+    if isinstance(version.now, Absent):
+        return f"{version.now.kind}: {summary_of(version.now)}"
+    new, new_whole, _ = value_of(version.key, version.now, reveal=reveal)
+    if isinstance(new, Absent):
+        return f"{new.kind}: {summary_of(new)}"
+    if isinstance(version.before, Stored) and version.change in ("changed", "same"):
+        old, old_whole, _ = value_of(version.key, version.before, reveal=reveal)
+        if version.change == "changed":
+            return difference_in_words(old, new)
+        beside = equal_values(old_whole, new_whole)
+        return summary(new) + ("" if beside else f" · {difference_in_words(old_whole, new_whole)}")
+    return summary(new)
