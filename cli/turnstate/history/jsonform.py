@@ -7,13 +7,17 @@ It is what ``--json`` prints and what differences are computed over. Values are 
 from __future__ import annotations
 
 import base64
+import json
 import math
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from turnstate_backends.values import Absent, Tagged
+
+_HEX = re.compile("-?0x[0-9a-f]+")
 
 
 def jsonable(value: Any) -> Any:
@@ -47,6 +51,47 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return {"$type": f"builtins.{kind.__name__}", "$value": [jsonable(item) for item in value]}
     return {"$type": f"{kind.__module__}.{kind.__qualname__}", "$value": str(value)}
+
+
+def plain(form: Any) -> Any:
+    """The plain data that a JSON form stands for, for whoever shows a part of one.
+
+    What cannot be a name in a ``dict`` becomes its JSON text there; a masked secret stays masked.
+    """
+    kind = type(form)
+    if kind is list:
+        return [plain(item) for item in form]
+    if kind is not dict:
+        return form
+    if "$absent" in form:
+        return Absent(
+            form["$absent"], {name: plain(item) for name, item in form.items() if name != "$absent"}
+        )
+    if "$type" not in form:
+        return {name: plain(item) for name, item in form.items()}
+    if "$base64" in form:
+        return base64.b64decode(form["$base64"])
+    name, value = form["$type"], form.get("$value")
+    if name == "float" and isinstance(value, str):
+        return float(value)
+    if name == "int" and isinstance(value, str):
+        return int(value, 16)
+    if (
+        name == "dict"
+        and type(value) is list
+        and all(type(pair) is list and len(pair) == 2 for pair in value)
+    ):
+        return {_name(key): plain(item) for key, item in value}
+    return Tagged(name, plain(value), masked="$masked" in form)
+
+
+def _name(form: Any) -> Any:
+    key = plain(form)
+    try:
+        hash(key)
+    except TypeError:
+        return json.dumps(form)
+    return key
 
 
 def float_name(value: float) -> str:
