@@ -120,6 +120,18 @@ At = Annotated[
         show_default=False,
     ),
 ]
+Limit = Annotated[
+    str | None, typer.Option("--limit", metavar="N", help="At most so many.", show_default=False)
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="Only those active since: 2026-03-01 (UTC), or 30m, 2h, 7d ago.",
+        show_default=False,
+    ),
+]
 Internal = Annotated[bool, typer.Option("--all", help="LangGraph's own channels too, such as branch:to:*.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print JSON, one line per row.")]
@@ -145,6 +157,18 @@ def whole_number(text: str, option: str) -> int:
         return int(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a whole number.", param_hint=f"'{option}'") from None
+
+
+def most(limit: str | None) -> int | None:
+    """A ``--limit`` as typed.
+
+    Raises:
+        typer.BadParameter: It is no whole number, or a negative one.
+    """
+    number = None if limit is None else whole_number(limit, "--limit")
+    if number is not None and number < 0:
+        raise typer.BadParameter("a limit is not negative.", param_hint="'--limit'")
+    return number
 
 
 def moment(text: str, option: str, now: datetime | None = None) -> datetime:

@@ -35,18 +35,8 @@ def threads(
             metavar="PATTERN", help="Only ids that match it: * ? [abc], case-sensitive.", show_default=False
         ),
     ] = None,
-    limit: Annotated[
-        str | None, typer.Option("--limit", metavar="N", help="At most so many.", show_default=False)
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="TIME",
-            help="Only those active since: 2026-03-01 (UTC), or 30m, 2h, 7d ago.",
-            show_default=False,
-        ),
-    ] = None,
+    limit: options.Limit = None,
+    since: options.Since = None,
     turns: Annotated[bool, typer.Option("--turns", help="Count each thread's turns.")] = False,
     messages: options.Messages = "messages",
     turns_by: options.TurnsBy = None,
@@ -56,9 +46,7 @@ def threads(
     jsonl: options.JsonLines = False,
     color: options.Color = "auto",
 ) -> None:
-    most = None if limit is None else options.whole_number(limit, "--limit")
-    if most is not None and most < 0:
-        raise typer.BadParameter("a limit is not negative.", param_hint="'--limit'")
+    most = options.most(limit)
     after = None if since is None else options.moment(since, "--since")
     out = session.output(json=json, jsonl=jsonl, color=color)
     with session.opened(ctx, out, store, schema) as opened:
@@ -67,11 +55,11 @@ def threads(
         for row in rows:
             if most is not None and len(lines) >= most:
                 break
-            last = _time(opened, row, row.last)
+            last = time_of(opened, row, row.last)
             if after is not None and (last is None or last < after):
                 continue
             total = _turns(opened, row, messages, turns_by) if turns else None
-            lines.append((row, _time(opened, row, row.first), last, total))
+            lines.append((row, time_of(opened, row, row.first), last, total))
     if out.form == "text":
         from turnstate.render.listings import write_threads
 
@@ -90,7 +78,7 @@ def threads(
     raise typer.Exit(CLEAN)
 
 
-def _time(store: Store, row: ThreadRow, checkpoint: str) -> datetime | None:
+def time_of(store: Store, row: ThreadRow, checkpoint: str) -> datetime | None:
     """When a checkpoint of whichever namespace was made: by its id, else by what is stored in it."""
     from turnstate.history.ids import id_time
     from turnstate.history.times import parse_time
