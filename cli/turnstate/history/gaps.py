@@ -383,12 +383,12 @@ class _Gaps:
             by_id = "" if parent_step is None else f" (step {parent_step} by its id)"
             yield Evidence(
                 "dangling_parent",
-                f"the parent of {row.id} is gone: {row.parent}{by_id}",
+                f"the parent {row.parent}{by_id} is gone",
                 _known(checkpoint=row.id, parent=row.parent, step=parent_step),
             )
         elif not row.parent:
             yield Evidence(
-                "cleared_parent", f"{row.id} is step {step} and names no parent", {"checkpoint": row.id}
+                "cleared_parent", f"step {step} names no parent", {"checkpoint": row.id}
             )
         if step is not None:
             if hole.at:
@@ -402,7 +402,7 @@ class _Gaps:
             there = "1 question was" if met == 1 else f"{met} questions were"
             yield Evidence(
                 "question_count",
-                f"{there} already there in {row.id}",
+                f"{there} already there in the first row kept",
                 {"checkpoint": row.id, "questions": met},
             )
         if gone:
@@ -446,7 +446,7 @@ class _Gaps:
                     (
                         Evidence(
                             "question_count",
-                            f"{met} questions were already there in {self.line.rows[row].id}",
+                            f"{met} questions were already there in the first row kept",
                             {"checkpoint": self.line.rows[row].id, "questions": met},
                         ),
                     ),
