@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from test_lines import IDS, ROWS
 from turnstate.history.lines import forest
 from turnstate.history.messages import Message, MessageList
-from turnstate.history.questions import find_questions
-from turnstate.history.steps import by_checkpoint, steps_of
+from turnstate.history.questions import settle
+from turnstate.history.steps import by_checkpoint
 from turnstate.history.turns import input_rows, turns_by_questions
 from turnstate_backends.interface import Checkpoint, Write
 from turnstate_backends.values import Stored
@@ -92,8 +92,7 @@ def test_every_row_and_every_number_is_accounted_for_once(
     wood = forest(rows)
     line = wood.line(wood.head)
     held = Held(lists, by_checkpoint(writes), brought)
-    steps = steps_of(line, wood.children, held.writes)
-    found = find_questions(line, steps, held)
+    steps, found = settle(line, wood.children, held.writes, held)
     turns = turns_by_questions(line, steps, found, held)
     assert [turn.number for turn in turns.turns] == list(range(len(found.questions) + 1))
     assert [turn.question for turn in turns.turns[1:]] == [question.text for question in found.questions]

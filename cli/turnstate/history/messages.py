@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from turnstate_backends import heads
@@ -17,7 +17,7 @@ from turnstate_backends.values import Absent, Stored, Tagged
 
 Role = Literal["human", "ai", "tool", "system", "remove", "other"]
 
-_ROLES: Mapping[str, Role] = {
+ROLES: Mapping[str, Role] = {
     "human": "human",
     "user": "human",
     "ai": "ai",
@@ -36,7 +36,7 @@ _CLASS_ROLES: Mapping[str, Role] = {
     "SystemMessage": "system",
     "RemoveMessage": "remove",
 }
-_CLASSES = {f"{name}{suffix}": role for name, role in _CLASS_ROLES.items() for suffix in ("", "Chunk")}
+CLASSES = {f"{name}{suffix}": role for name, role in _CLASS_ROLES.items() for suffix in ("", "Chunk")}
 _OVERWRITE = "langgraph.types.Overwrite"
 
 
@@ -72,10 +72,12 @@ class MessageList:
     Attributes:
         messages: In stored order.
         replaces: The write said ``Overwrite``: it does not add to the list, it becomes the list.
+        ambiguous: Two texts, the first of them a role: one message as a pair, or two messages.
     """
 
     messages: tuple[Message, ...]
     replaces: bool = False
+    ambiguous: bool = False
 
 
 class NotMessages(Exception):
@@ -101,8 +103,10 @@ def read_messages(stored: Stored | Absent) -> MessageList:
         parts = heads.elements(stored)
     except heads.Unreadable as error:
         raise NotMessages(str(error)) from None
-    if parts is None or _is_pair(parts):
+    if parts is None:
         return _of_one(stored)
+    if _is_pair(parts):
+        return replace(_of_one(stored), ambiguous=True)
     return MessageList(tuple(_message(part) for part in parts))
 
 
@@ -111,7 +115,7 @@ def _is_pair(parts: Sequence[Stored]) -> bool:
     if len(parts) != 2 or parts[0].size > 12 or not parts[0].complete:
         return False
     role = decode(parts[0])
-    return isinstance(role, str) and role in _ROLES
+    return isinstance(role, str) and role in ROLES
 
 
 def _of_one(stored: Stored) -> MessageList:
@@ -145,7 +149,7 @@ def _message(stored: Stored) -> Message:
         name = heads.class_name(stored)
     except heads.Unreadable:
         return Message("other", raw=stored.data)
-    role = _CLASSES.get(name.rpartition(".")[2]) if name else None
+    role = CLASSES.get(name.rpartition(".")[2]) if name else None
     if role is not None and role != "human":
         return Message(role, raw=stored.data)
     if not stored.complete:
@@ -159,14 +163,14 @@ def of_plain(value: Any, raw: bytes = b"") -> Message:
     if isinstance(value, str):
         return Message("human", text=value, content=_canonical(value), bare=True, raw=raw)
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str):
-        role, value = _ROLES.get(value[0]), {"content": value[1]}
+        role, value = ROLES.get(value[0]), {"content": value[1]}
     elif isinstance(value, Tagged):
-        role, value = _CLASSES.get(value.type.rpartition(".")[2]), value.value
+        role, value = CLASSES.get(value.type.rpartition(".")[2]), value.value
     elif isinstance(value, Mapping) and value.get("lc") and isinstance(value.get("id"), list):
-        role, value = _CLASSES.get(str(value["id"][-1:] and value["id"][-1])), value.get("kwargs")
+        role, value = CLASSES.get(str(value["id"][-1:] and value["id"][-1])), value.get("kwargs")
     if not isinstance(value, Mapping):
         return Message(role or "other", raw=raw)
-    role = role or _ROLES.get(str(value.get("type"))) or _ROLES.get(str(value.get("role")))
+    role = role or ROLES.get(str(value.get("type"))) or ROLES.get(str(value.get("role")))
     if role != "human":
         return Message(role or "other", raw=raw)
     extra = value.get("additional_kwargs")

@@ -6,14 +6,24 @@ tell, else from the message lists before and after. Pure but for the reader that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from turnstate.history.lines import Line
 from turnstate.history.messages import Message, MessageList
-from turnstate.history.steps import Step, is_trigger, is_update_task, node_of, resumed_tasks
-from turnstate_backends.interface import Write
+from turnstate.history.steps import (
+    Step,
+    are_complete,
+    is_outside,
+    is_trigger,
+    is_update_task,
+    node_of,
+    resumed_tasks,
+    steps_of,
+)
+from turnstate_backends.interface import Checkpoint, Write
 
 
 class MessageReader(Protocol):
@@ -86,14 +96,37 @@ class Findings:
     unreadable: bool = False
 
 
-def find_questions(line: Line, steps: Sequence[Step], reader: MessageReader) -> Findings:
+def settle(
+    line: Line,
+    children: Mapping[str, Sequence[Checkpoint]],
+    writes: Mapping[str, Sequence[Write]],
+    reader: MessageReader,
+) -> tuple[tuple[Step, ...], Findings]:
+    """The steps and questions of a line, by the least reading that can be verified.
+
+    Write rows are evidence, never a premise. They are believed when the tip's list holds just the human messages
+    that they tell of, in order; else, with ids learned from lists on the way, when it holds none that
+    was not met. Otherwise the lists alone tell.
+    """
+    steps = steps_of(line, children, writes)
+    if are_complete(line, steps, writes):
+        for learns in (False, True):
+            known = _Known(line, reader, learns=learns)
+            found = find_questions(line, steps, known)
+            if known.accounts_for_tip():
+                return steps, found
+    steps = steps_of(line, children, writes, trusted=False)
+    return steps, find_questions(line, steps, _Known(line, reader, learns=True))
+
+
+def find_questions(line: Line, steps: Sequence[Step], known: _Known) -> Findings:
     """Walk a line and say at which rows a question arrived.
 
     A human message is a question where the row took something from outside: after an input, by
     ``update_state``, by the answer to an interrupt, or in a row that cannot be split. What a node wrote is none.
     """
     found = Findings()
-    known = _Known(line, reader)
+    reader = known.reader
     for i, (row, step) in enumerate(zip(line.rows, steps, strict=True)):
         if step.arrival == "first":
             _at_first_row(i, line, known, found)
@@ -112,7 +145,7 @@ def find_questions(line: Line, steps: Sequence[Step], reader: MessageReader) -> 
             _from_nodes(i, line, step, known, found)
         if row.source == "input" and not _ran(i, steps):
             waiting = reader.pending_input(row.id) or MessageList(())
-            asked = known.new(waiting.messages, at_input=True)
+            asked = known.new(waiting.messages, at_input=True, waiting=True)
             found.questions += [Question(m.text, i, i, waiting=True) for m in asked]
     return found
 
@@ -120,14 +153,15 @@ def find_questions(line: Line, steps: Sequence[Step], reader: MessageReader) -> 
 def _at_first_row(i: int, line: Line, known: _Known, found: Findings) -> None:
     """Nothing before the row is kept: every untagged human message counts, and what makes that unsure is noted."""
     messages: Sequence[Message] = known.reader.state(line.rows[i].id) or ()
-    if not i and messages and known.reader.in_first_run(line.rows[i].id):
+    first_run = not i and bool(messages) and known.reader.in_first_run(line.rows[i].id)
+    if first_run:
         messages = _leading(messages)
-    asked = known.new(messages, at_input=False)
+    asked = known.new(messages, at_input=False, whole=True)
     if i or line.front_missing:
         found.named_at_front |= any(m.name for m in asked)
         spoken = [m.role for m in messages if m.role != "system"]
         found.trimmed_at_front |= any(m.summary for m in messages) or (bool(spoken) and spoken[0] != "human")
-    found.questions += [Question(m.text, i, i, inherited=True) for m in asked]
+    found.questions += [Question(m.text, i, i, inherited=not first_run) for m in asked]
     found.asides += [Aside(m.text, i, "summary") for m in messages if m.role == "human" and m.summary]
 
 
@@ -142,7 +176,7 @@ def _from_outside(
     unread = lists is None and step.writes is not None
     if unread and step.took_input and known.reader.state(line.rows[i].id) is None:
         return None
-    if lists is None or any(part.replaces for part in lists):
+    if lists is None or any(part.replaces or part.ambiguous for part in lists):
         brought: Sequence[Message] = _added(i, line, known.reader)
         if step.arrival == "run":
             brought = _leading(brought)
@@ -167,31 +201,33 @@ def _asks_again(i: int, steps: Sequence[Step], on_parent: Sequence[Write]) -> bo
 
 
 def _from_nodes(i: int, line: Line, step: Step, known: _Known, found: Findings) -> None:
-    """Human messages of a step's tasks are the nodes' own, unless the task had just been given an answer."""
-    parent = line.rows[i - 1]
+    """Human messages of a step's tasks are the nodes' own.
+
+    They are questions where a task had just been given an answer, and where no task wrote them but the caller
+    did, by ``Command(update=…)``.
+    """
+    on_parent = known.reader.on(line.rows[i - 1].id)
     if step.writes is None:
+        from_outside = bool(resumed_tasks(on_parent)) or any(is_outside(w) for w in on_parent)
+        asked = known.new(_added(i, line, known.reader), at_input=False) if from_outside else []
+        found.questions += [Question(m.text, i, i) for m in asked]
         known.unsure_of(i)
-        if resumed_tasks(known.reader.on(parent.id)):
-            asked = known.new(_added(i, line, known.reader), at_input=False)
-            found.questions += [Question(m.text, i, i) for m in asked]
         return
     made = {(w.task, w.idx) for w in step.writes}
-    written = [(w, part) for w, part in known.reader.written(parent.id) if (w.task, w.idx) in made and part]
-    found.removes |= any(m.role == "remove" for _, part in written for m in part.messages)
-    if not any(m.role == "human" for _, part in written for m in part.messages):
+    written = known.reader.written(line.rows[i - 1].id)
+    parts = [(w, part.messages) for w, part in written if part and (w.task, w.idx) in made]
+    found.removes |= any(m.role == "remove" for _, messages in parts for m in messages)
+    if not any(m.role == "human" for _, messages in parts for m in messages):
         return
-    answered = resumed_tasks(known.reader.on(parent.id))
-    for write, part in written:
-        humans = [m for m in part.messages if m.role == "human" and (not m.bare or known.assigns_ids)]
-        asked = known.new(humans, at_input=False, row=i)
-        if write.task in answered:
-            found.questions += [Question(m.text, i, i) for m in asked]
-            asked = []
-        for message in humans:
-            if message not in asked and write.task in answered and not message.summary:
-                continue
-            why: Literal["node", "summary"] = "summary" if message.summary else "node"
-            found.asides.append(Aside(message.text, i, why, node_of(write)))
+    answered = resumed_tasks(on_parent)
+    for write, messages in parts:
+        humans = [m for m in messages if m.role == "human" and (not m.bare or known.assigns_ids)]
+        new = known.new(humans, at_input=False, row=i)
+        if is_outside(write) or write.task in answered:
+            found.questions += [Question(m.text, i, i) for m in new]
+        else:
+            found.asides += [Aside(m.text, i, "node", node_of(write)) for m in new]
+        found.asides += [Aside(m.text, i, "summary", node_of(write)) for m in humans if m.summary]
 
 
 def _written_by(
@@ -244,35 +280,64 @@ def _ran(i: int, steps: Sequence[Step]) -> bool:
 class _Known:
     """The human messages met so far on a line: by id, and their contents in order."""
 
-    def __init__(self, line: Line, reader: MessageReader) -> None:
+    def __init__(self, line: Line, reader: MessageReader, *, learns: bool) -> None:
         self.line = line
         self.reader = reader
+        self.learns = learns
+        """Whether lists on the way are read for ids that the writes do not tell."""
         self._ids: dict[str, str] = {}
         self._contents: list[str] = []
+        self._held: list[str] = []  # of those, the contents that came into the list
         self._texts: dict[str, str] = {}
+        self._nameless = False  # a question without a known id was met
         self._unsure: list[int] = []  # rows at which a message got an id that its write does not tell
-        humans = [m for m in reader.state(line.rows[-1].id) or () if m.role == "human" and not m.bare]
+        self._tip = reader.state(line.rows[-1].id)
+        humans = [m for m in self._tip or () if m.role == "human" and not m.bare]
         self.assigns_ids = bool(humans) and all(m.id for m in humans)
         """The channel's reducer gives every message an id, so a message without one is a new one."""
 
+    def accounts_for_tip(self) -> bool:
+        """Whether the tip's list is explained: by exactly what was met, or, once ids are learned, by no more."""
+        if self._tip is None:
+            return self.learns
+        tip = [m.content for m in self._tip if self._counts(m)]
+        return not Counter(tip) - Counter(self._held) if self.learns else tip == self._held
+
+    def _counts(self, message: Message) -> bool:
+        return message.role == "human" and not message.summary and (not message.bare or self.assigns_ids)
+
     def unsure_of(self, row: int) -> None:
+        """A human message may have come into the list at this row without its id being told."""
         self._unsure.append(row)
 
-    def new(self, brought: Sequence[Message], *, at_input: bool, row: int | None = None) -> list[Message]:
+    def new(
+        self,
+        brought: Sequence[Message],
+        *,
+        at_input: bool,
+        row: int | None = None,
+        whole: bool = False,
+        waiting: bool = False,
+    ) -> list[Message]:
         """The questions among messages that came in together: those not met before.
 
         A message with a known id is new when its content changed at an input. Messages without ids are
         compared by content and order where a client seems to have sent its history again. An input that
         ends in a human message asks at least that, unless the id says that it was asked before.
+
+        Args:
+            brought: The messages, in order.
+            at_input: They came with an input.
+            row: The row that gives an id to those that come without.
+            whole: They are the whole list, not what was added to it.
+            waiting: They are in no list yet.
         """
-        humans = [
-            m for m in brought if m.role == "human" and not m.summary and (not m.bare or self.assigns_ids)
-        ]
+        humans = [m for m in brought if self._counts(m)]
         if not humans:
             return []
-        if any(m.id and m.id not in self._ids for m in humans):
+        if self.learns and any(m.id and m.id not in self._ids for m in humans):
             self._learn()
-        again = self._sent_again(brought, [m for m in humans if m.id is None or m.id not in self._ids])
+        again = self._in_order_again(humans) if whole else self._sent_again(brought, humans)
         asked = [
             m
             for i, m in enumerate(humans)
@@ -286,9 +351,12 @@ class _Known:
         for m in humans:
             if m.id:
                 self._ids[m.id] = m.content
-            elif row is not None and self.assigns_ids:
-                self.unsure_of(row)
+            else:
+                self._nameless = True
+                if row is not None and self.assigns_ids:
+                    self.unsure_of(row)
         self._contents += [m.content for m in asked]
+        self._held += [] if waiting else [m.content for m in asked]
         self._texts |= {m.content: m.text for m in asked}
         return asked
 
@@ -304,6 +372,7 @@ class _Known:
                     if question.text == old:
                         questions[n] = replace(question, text=message.text)
             if message.id in self._ids:
+                self._held = [message.content if c == self._ids[message.id] else c for c in self._held]
                 self._ids[message.id] = message.content
 
     def _is_new(self, message: Message, at_input: bool) -> bool:
@@ -324,12 +393,19 @@ class _Known:
 
         A reducer, or the client, may have given the repeated ones new ids.
         """
+        unknown = [m for m in humans if m.id is None or m.id not in self._ids]
         answers = any(m.role in ("ai", "tool") for m in brought[: _last_human(brought)])
-        contents = [m.content for m in humans]
+        contents = [m.content for m in unknown]
         whole = len(contents) > len(self._contents) > 0 and contents[: len(self._contents)] == self._contents
         if not answers and (self.assigns_ids or not whole):
             return set()
-        return {id(humans[i]) for i in _common(contents, self._contents)}
+        return {id(unknown[i]) for i in _common(contents, self._contents)}
+
+    def _in_order_again(self, humans: Sequence[Message]) -> set[int]:
+        """Of a whole list, the messages that stand for questions whose id was not known when they were met."""
+        if not self._nameless:
+            return set()
+        return {id(humans[i]) for i in _common([m.content for m in humans], self._contents)}
 
 
 def _last_human(messages: Sequence[Message]) -> int:

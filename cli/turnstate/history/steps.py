@@ -15,7 +15,8 @@ from turnstate.history.lines import Line
 from turnstate_backends.interface import Checkpoint, Write
 
 ERROR, INTERRUPT, RESUME, NO_WRITES = "__error__", "__interrupt__", "__resume__", "__no_writes__"
-_NULL_TASK = "00000000-0000-0000-0000-000000000000"
+SPECIAL = (ERROR, INTERRUPT, RESUME, "__scheduled__", "__error_source_node__")
+NULL_TASK = "00000000-0000-0000-0000-000000000000"
 _INTERNAL = ("__", "branch:", "start:", "join:")
 
 Arrival = Literal["first", "input", "update", "fork", "step", "run"]
@@ -74,6 +75,11 @@ def is_update_task(write: Write) -> bool:
         return False
 
 
+def is_outside(write: Write) -> bool:
+    """Whether no task wrote the row: a caller's ``Command(update=…)`` or its answer to an interrupt did."""
+    return write.task == NULL_TASK
+
+
 def by_checkpoint(writes: Iterable[Write]) -> Mapping[str, tuple[Write, ...]]:
     """Write rows grouped by the checkpoint they hang on, in the order in which LangGraph applies them."""
     groups: dict[str, list[Write]] = {}
@@ -83,9 +89,20 @@ def by_checkpoint(writes: Iterable[Write]) -> Mapping[str, tuple[Write, ...]]:
 
 
 def steps_of(
-    line: Line, children: Mapping[str, Sequence[Checkpoint]], writes: Mapping[str, Sequence[Write]]
+    line: Line,
+    children: Mapping[str, Sequence[Checkpoint]],
+    writes: Mapping[str, Sequence[Write]],
+    *,
+    trusted: bool = True,
 ) -> tuple[Step, ...]:
-    """One step per row of the line; the first and every row at a seam arrive as ``first``."""
+    """One step per row of the line; the first and every row at a seam arrive as ``first``.
+
+    Args:
+        line: The line.
+        children: Parent id → its children, on all lines.
+        writes: Write rows by the checkpoint they hang on.
+        trusted: False where some are known to be lost: then no step is told by the rest.
+    """
     steps: list[Step] = []
     carries_input = False  # a copy of an input row takes the input again
     for i, row in enumerate(line.rows):
@@ -96,6 +113,8 @@ def steps_of(
             continue
         arrival = _arrival(parent, row)
         made_by = _made_by(arrival, parent, children, writes.get(parent.id, ()))
+        if not trusted and arrival != "input":
+            made_by = None
         steps.append(Step(arrival, carries_input and arrival not in ("input", "update"), made_by))
         carries_input = arrival == "input" or (arrival == "fork" and carries_input)
     return tuple(steps)
@@ -114,7 +133,32 @@ def _made_by(
     rivals = [c for c in children.get(parent.id, ()) if c.source not in ("update", "fork", "input")]
     if arrival != "step" or len(rivals) > 1:
         return None
-    return tuple(w for w in on_parent if not is_update_task(w)) or None
+    made = tuple(w for w in on_parent if not is_update_task(w))
+    # A task that came to its end left at least a marker. Where only an interrupt is told of, the run that went
+    # on after it was not recorded.
+    return made if any(w.channel not in SPECIAL for w in made) else None
+
+
+def are_complete(line: Line, steps: Sequence[Step], writes: Mapping[str, Sequence[Write]]) -> bool:
+    """Whether no write row of the line's steps seems to be lost: each step has some, and no task lacks a number.
+
+    A task's writes are numbered from 0; a special channel takes a number and stores another in its place
+    (``langgraph.checkpoint.base.WRITES_IDX_MAP``).
+    """
+    for i, step in enumerate(steps):
+        if step.arrival != "step":
+            continue
+        on_parent = writes.get(line.rows[i - 1].id, ())
+        if not on_parent:
+            return False
+        tasks: dict[str, list[int]] = {}
+        for write in on_parent:
+            tasks.setdefault(write.task, []).append(write.idx)
+        for numbers in tasks.values():
+            plain = {n for n in numbers if n >= 0}
+            if plain and max(plain) + 1 - len(plain) > len(numbers) - len(plain):
+                return False
+    return True
 
 
 def _arrival(parent: Checkpoint, row: Checkpoint) -> Arrival:
@@ -131,6 +175,6 @@ def resumed_tasks(on_checkpoint: Iterable[Write]) -> Collection[str]:
     """The tasks of a checkpoint that were interrupted and then resumed."""
     rows = list(on_checkpoint)
     resumed = {w.task for w in rows if w.channel == RESUME}
-    if resumed == {_NULL_TASK}:  # older releases record the answer, but not for which task
+    if resumed == {NULL_TASK}:  # older releases record the answer, but not for which task
         return {w.task for w in rows if w.channel == INTERRUPT}
-    return resumed - {_NULL_TASK}
+    return resumed - {NULL_TASK}

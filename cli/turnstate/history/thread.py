@@ -13,14 +13,14 @@ from typing import Any
 from turnstate.history.conversation import Conversation
 from turnstate.history.ids import id_time
 from turnstate.history.lines import Forest, Line, forest
-from turnstate.history.questions import Findings, Question, find_questions
-from turnstate.history.steps import Step, by_checkpoint, is_internal, steps_of
+from turnstate.history.questions import Findings, Question, settle
+from turnstate.history.steps import Step, by_checkpoint, is_internal
 from turnstate.history.times import parse_time
 from turnstate.history.turns import Turns, TurnsBy, input_rows, turns_by_inputs, turns_by_questions
 from turnstate.history.writers import Writers
 from turnstate_backends.interface import Store, Write
 from turnstate_backends.payload import decode
-from turnstate_backends.values import Stored
+from turnstate_backends.values import Absent, Stored, Tagged
 
 _HEAD = 1024  # bytes of each write: the class of a message, or the names in a small mapping
 _SHORT_TEXT = 200  # characters of an input's text field that can still stand for its question
@@ -77,9 +77,13 @@ class ThreadHistory:
         return by_checkpoint(self.store.writes(self.thread, self.ns, head=_HEAD))
 
     @cached_property
+    def _settled(self) -> tuple[tuple[Step, ...], Findings]:
+        return settle(self.line, self.forest.children, self.writes, self.conversation)
+
+    @property
     def steps(self) -> tuple[Step, ...]:
         """How each row of the line came to be."""
-        return steps_of(self.line, self.forest.children, self.writes)
+        return self._settled[0]
 
     @cached_property
     def conversation(self) -> Conversation:
@@ -90,10 +94,10 @@ class ThreadHistory:
         """Who is behind a write row."""
         return Writers(self.store, self.thread, self.ns, self.line, self.steps)
 
-    @cached_property
+    @property
     def findings(self) -> Findings:
         """Questions, and human messages that are none."""
-        return find_questions(self.line, self.steps, self.conversation)
+        return self._settled[1]
 
     @cached_property
     def turns(self) -> Turns:
@@ -103,10 +107,10 @@ class ThreadHistory:
             return turns_by_questions(self.line, self.steps, self.findings, self)
         inputs = [
             Question(
-                self._input_text(i), i, i, waiting=source == "input", inherited=first and source != "input"
+                self._input_text(i), i, i, waiting=row.source == "input", inherited=self._is_inherited(i)
             )
             for i in input_rows(self.line, self.steps, self.writes)
-            for source, first in [(self.line.rows[i].source, self.steps[i].arrival == "first")]
+            for row in [self.line.rows[i]]
         ]
         return turns_by_inputs(self.line, self.steps, inputs, self)
 
@@ -132,11 +136,20 @@ class ThreadHistory:
         edges write other channels, do not tell.
         """
         names = self.store.versions(self.thread, self.ns, [checkpoint]).get(checkpoint, {})
-        triggers = [name for name in names if name.startswith("branch:to:") or name == "__start__"]
-        if triggers in ([], ["__start__"]):
+        if not any(name.startswith("branch:to:") for name in names):
             return None
+        triggers = [
+            name for name in names if name.startswith(("branch:to:", "join:", "__start__", "__pregel_tasks"))
+        ]
         values = self.store.values(self.thread, self.ns, checkpoint, triggers)
-        return not any(isinstance(value, Stored) for value in values.values())
+        return not any(_sets_off(name, value) for name, value in values.items())
+
+    def _is_inherited(self, i: int) -> bool:
+        """Whether the turn of a first kept row had begun before it."""
+        row = self.line.rows[i]
+        if self.steps[i].arrival != "first" or row.source == "input":
+            return False
+        return bool(i) or self.line.front_dangling or not self.conversation.in_first_run(row.id)
 
     def _input_text(self, i: int) -> str | None:
         """An input's own short text fields."""
@@ -167,3 +180,19 @@ class ThreadHistory:
         names = [name for name, version in versions.items() if version == spread and not is_internal(name)]
         found = self.store.values(self.thread, self.ns, row.id, names) if names else {}
         return {name: decode(stored) for name, stored in found.items() if isinstance(stored, Stored)}
+
+
+def _sets_off(channel: str, value: Stored | Absent) -> bool:
+    """Whether a trigger channel sets off a node in the next step.
+
+    ``join:A+B:NODE`` holds the names that have arrived, and waits for all of them
+    (``langgraph.channels.named_barrier_value``); ``__pregel_tasks`` the packets that were sent.
+    """
+    if isinstance(value, Absent):
+        return False
+    held = decode(value) if channel.startswith(("join:", "__pregel_tasks")) else True
+    held = held.value if isinstance(held, Tagged) else held
+    if channel.startswith("join:"):
+        awaited = channel.removeprefix("join:").rpartition(":")[0].split("+")
+        return not isinstance(held, list) or set(awaited) <= {name for name in held if isinstance(name, str)}
+    return bool(held)

@@ -15,14 +15,21 @@ from typing import Literal, Protocol
 
 from turnstate.history.lines import Line
 from turnstate.history.questions import Findings, Question
-from turnstate.history.steps import ERROR, INTERRUPT, NO_WRITES, RESUME, Step, is_trigger, is_update_task
+from turnstate.history.steps import (
+    ERROR,
+    INTERRUPT,
+    NO_WRITES,
+    RESUME,
+    SPECIAL,
+    Step,
+    is_trigger,
+    is_update_task,
+)
 from turnstate_backends.interface import Write
 
 Status = Literal["complete", "interrupted", "error", "unfinished", "never_ran"]
 TurnsBy = Literal["questions", "inputs"]
 TotalIs = Literal["exact", "at_least", "estimate"]
-
-_SPECIAL = (ERROR, INTERRUPT, RESUME, NO_WRITES, "__scheduled__", "__error_source_node__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +147,8 @@ def input_rows(line: Line, steps: Sequence[Step], writes: Mapping[str, Sequence[
     """Rows that begin a turn where inputs are counted: each input, and each run saved in one row."""
     starts = []
     for i, (row, step) in enumerate(zip(line.rows, steps, strict=True)):
-        whole_run = step.arrival in ("first", "run") and not step.took_input and row.source != "fork"
+        whole_run = step.arrival in ("first", "run") and not step.took_input
+        whole_run &= row.source not in ("fork", "update")
         resumed = i > 0 and any(w.channel == RESUME for w in writes.get(line.rows[i - 1].id, ()))
         if row.source == "input" or (whole_run and not resumed):
             starts.append(i)
@@ -203,7 +211,7 @@ def _end(line: Line, stop: int, others_between: bool, records: Records) -> int |
 
 
 def _task_writes(on_row: Sequence[Write]) -> list[Write]:
-    return [w for w in on_row if w.channel not in _SPECIAL and not is_update_task(w)]
+    return [w for w in on_row if w.channel not in (*SPECIAL, NO_WRITES) and not is_update_task(w)]
 
 
 def _status(last: int, line: Line, steps: Sequence[Step], question: Question, records: Records) -> Status:

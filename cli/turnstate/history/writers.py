@@ -13,9 +13,10 @@ from functools import cached_property
 from itertools import chain, combinations
 
 from turnstate.history.lines import Line
-from turnstate.history.steps import INTERRUPT, Step, is_update_task, node_of
+from turnstate.history.steps import INTERRUPT, Step, is_outside, is_update_task, node_of
 from turnstate_backends.interface import Checkpoint, Store, Write
 
+_MOST_TRIGGERS = 8  # of a node, tried in every combination
 _MOST_PUSHES = 256  # Send packets of one checkpoint that are tried by their number
 _Seen = Mapping[str, Mapping[str, str]]
 
@@ -58,6 +59,8 @@ class Writers:
         if write is not None:
             if is_update_task(write):
                 return "update_state"
+            if is_outside(write):
+                return "Command"
             if named := node_of(write):
                 return named
         if write is None and self.line.rows[row].source == "update":
@@ -130,9 +133,11 @@ class Writers:
 def _pulled(ran: _Seen) -> Iterator[tuple[str, list[str]]]:
     """A node that an edge set off is hashed with all its triggers; some may never have had a version."""
     for node, versions in ran.items():
-        known = set(versions) | {f"branch:to:{node}"}
-        for count in range(len(known), 0, -1):
-            for triggers in combinations(sorted(known), count):
+        known = sorted(set(versions) | {f"branch:to:{node}"})
+        # One more combination doubles the work, and a row can name as many channels as it likes.
+        counts = range(len(known), 0, -1) if len(known) <= _MOST_TRIGGERS else (len(known), len(known) - 1, 1)
+        for count in counts:
+            for triggers in combinations(known, count):
                 yield node, ["__pregel_pull", *triggers]
 
 
