@@ -7,7 +7,7 @@ turns, what shows it, and what is left over that no kept checkpoint leads to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, Literal
@@ -91,6 +91,7 @@ class Gap:
             gap's, and is then a part of theirs too.
         evidence: What shows it.
         recoverable: What deleted rows left behind.
+        uncounted: Its steps may also be those of turns that nothing kept tells of.
         channel: The channel whose value is missing.
         version: The version that is missing.
         checkpoints: How many checkpoints of the line refer to it.
@@ -103,7 +104,8 @@ class Gap:
     before: str
     parts: tuple[Part, ...]
     evidence: tuple[Evidence, ...]
-    recoverable: Recoverable = field(default_factory=Recoverable)
+    recoverable: Recoverable = Recoverable()
+    uncounted: bool = False
     channel: str | None = None
     version: str | None = None
     checkpoints: int | None = None
@@ -263,7 +265,15 @@ class _Gaps:
             own = tuple(p for p in parts if not p.turns or any(n in turns for n in p.turns))
             left = self._recoverable(hole, own, parts, gone)
             gaps.append(
-                replace(blank, kind=kind, turns=_real(turns), parts=own, evidence=evidence, recoverable=left)
+                replace(
+                    blank,
+                    kind=kind,
+                    turns=_real(turns),
+                    parts=own,
+                    evidence=evidence,
+                    recoverable=left,
+                    uncounted=kind == "pruned" and self.turns.total_is == "at_least",
+                )
             )
         return gaps
 
@@ -360,9 +370,9 @@ class _Gaps:
             version = self._versions(row.id).get("__start__")
             yield Evidence(
                 "one_input",
-                f"the first row has no parent and is step {row.step}, and __start__ has version {version}: one input "
-                "had come, as where a run is saved by one row (a saver that prunes a first run leaves the same)",
-                {"checkpoint": row.id, "step": row.step, "version": version},
+                f"the first row is step {step_of(row)[0]}, names no parent, and one input had come: its run was saved "
+                "by one row (a saver that prunes within a first run leaves the same)",
+                _known(checkpoint=row.id, step=step_of(row)[0], start_version=version),
             )
             return
         if row.parent in self.line.index:
@@ -387,9 +397,7 @@ class _Gaps:
                 _known(checkpoint=row.id, parent=row.parent, step=parent_step),
             )
         elif not row.parent:
-            yield Evidence(
-                "cleared_parent", f"step {step} names no parent", {"checkpoint": row.id}
-            )
+            yield Evidence("cleared_parent", f"step {step} names no parent", {"checkpoint": row.id})
         if step is not None:
             if hole.at:
                 last, _ = step_of(self.line.rows[hole.at - 1])
@@ -420,11 +428,13 @@ class _Gaps:
             )
 
     def _met_at(self, row: int) -> int:
-        """How many questions a first kept row holds whose own rows may be gone."""
-        return sum(turn.inherited and self._met_row(turn.number) == row for turn in self.turns.turns[1:])
+        """How many questions a first kept row already holds; one that it takes in itself is not among them."""
+        takes = self.line.rows[row].source == "input"
+        met = [turn for turn in self.turns.turns[1:] if self._met_row(turn.number) == row]
+        return sum(turn.first is None or (turn.first == row and not takes) for turn in met)
 
     def _met_row(self, number: int) -> int | None:
-        """The row in which an inherited question was met: that of the next turn that has rows."""
+        """The row in which a question was met: the first of its turn, or of the next that has rows."""
         return next((t.first for t in self.turns.turns[number:] if t.first is not None), None)
 
     def untold(self, gaps: Sequence[Gap]) -> list[Gap]:
@@ -496,9 +506,9 @@ class _Gaps:
                         ),
                     ),
                     Recoverable(len(writes), 0, (channel,) if writes else ()),
-                    channel,
-                    version,
-                    len(rows),
+                    channel=channel,
+                    version=version,
+                    checkpoints=len(rows),
                 )
             )
         return gaps

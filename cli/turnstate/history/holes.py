@@ -185,7 +185,7 @@ def turns_across(
         return (), (), after
     whole = tuple(range(max(before, default=0) + 1, min(after)))
     went_on = before if before and turns.turns[before[-1]].end != at - 1 else ()
-    began = turns.turns[after[-1]].inherited and line.rows[at].source != "input"
+    began = turns.turns[after[-1]].first == at and line.rows[at].source != "input"
     return went_on, whole, after if began else ()
 
 
