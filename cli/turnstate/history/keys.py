@@ -22,7 +22,7 @@ class Key:
 
     Attributes:
         channel: The channel's name as stored.
-        entry: The entry's name; entries whose name is no text are named by its text form.
+        entry: The entry's name as :func:`entry_name` gives it.
     """
 
     channel: str
@@ -47,6 +47,11 @@ class AmbiguousKey(Exception):
         self.names = tuple(names)
 
 
+def entry_name(name: Any) -> str:
+    """How an entry is addressed: a text by itself, another name with its type, ``int(1)``, as ``"1"`` may exist too."""
+    return name if isinstance(name, str) else f"{type(name).__name__}({name!r})"
+
+
 def entries_of(stored: Stored | Absent) -> tuple[str, ...]:
     """Names of the entries of a mapping payload; empty for everything else.
 
@@ -61,7 +66,7 @@ def entries_of(stored: Stored | Absent) -> tuple[str, ...]:
         found = heads.keys(stored)
     except heads.Unreadable:
         return ()
-    return tuple(str(name) for name in found or ())
+    return tuple(entry_name(name) for name in found or ())
 
 
 def all_keys(channels: Mapping[str, Stored | Absent], *, internal: bool) -> list[Key]:
@@ -82,7 +87,7 @@ def parts(channel: str, stored: Stored | Absent) -> Iterator[tuple[Key, Stored |
         return
     try:
         for name, part in (heads.entries(stored) or {}).items():
-            yield Key(channel, str(name)), part
+            yield Key(channel, entry_name(name)), part
     except (heads.Cut, heads.Unreadable):
         yield Key(channel), stored
 
@@ -117,6 +122,9 @@ def find(name: str, keys: Iterable[Key]) -> Key | None:
     if name in channels:
         return Key(name)
     entries = sorted((key for key in known if key.entry == name), key=lambda key: key.channel)
+    if not entries:  # ``1`` for ``int(1)``
+        short = [key for key in known if key.entry is not None and key.entry.endswith(f"({name})")]
+        entries = sorted(short, key=lambda key: key.full_name)
     if len(entries) > 1:
         raise AmbiguousKey([key.full_name for key in entries])
     if entries:
@@ -144,18 +152,19 @@ def nearest(name: str, names: Iterable[str], count: int = 3) -> list[str]:
     """The names most like ``name``, by similarity, for a hint after a miss."""
     import difflib
 
-    pool = sorted(set(names))
-    lowered = {n.lower(): n for n in pool}
-    close = difflib.get_close_matches(name.lower(), list(lowered), n=count, cutoff=0.5)
-    inside = [n for n in pool if name and name.lower() in n.lower()]
-    return list(dict.fromkeys([*(lowered[c] for c in close), *inside]))[:count]
+    plain = str.maketrans("/.", "::")  # an address is guessed with any separator
+    wanted = name.lower().translate(plain)
+    pool = {n.lower().translate(plain): n for n in sorted(set(names))}
+    close = difflib.get_close_matches(wanted, list(pool), n=count, cutoff=0.5)
+    inside = [found for found in pool if wanted and wanted in found]
+    return list(dict.fromkeys(pool[found] for found in [*close, *inside]))[:count]
 
 
 def entry_of(value: Any, entry: str) -> tuple[bool, Any]:
     """Whether a decoded mapping has the entry, and its value."""
     if isinstance(value, Mapping):
         for name, item in value.items():
-            if str(name) == entry:
+            if entry_name(name) == entry:
                 return True, item
     return False, None
 

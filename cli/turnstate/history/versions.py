@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from turnstate.history.keys import Key, entries_of
+from turnstate.history.keys import Key, entries_of, entry_name
 from turnstate.history.steps import is_internal
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends import heads
@@ -198,7 +198,7 @@ class _UnknownSteps:
         if not wanted:
             return {}
         history = self.history
-        found = history.store.values(history.thread, history.ns, checkpoint, wanted)
+        found = history.values(checkpoint, wanted)
         return {channel: _entries(stored) for channel, stored in found.items()}
 
 
@@ -208,6 +208,6 @@ def _entries(stored: Stored | Absent) -> Entries:
     try:
         if heads.class_name(stored) is not None:
             return {}
-        return {str(name): part.data for name, part in (heads.entries(stored) or {}).items()}
+        return {entry_name(name): part.data for name, part in (heads.entries(stored) or {}).items()}
     except (heads.Unreadable, heads.Cut):
         return {}
