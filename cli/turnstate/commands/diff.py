@@ -1,0 +1,286 @@
+"""``turnstate diff``: what changed from the end of one turn to the end of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from turnstate.commands import options, places, session
+from turnstate.commands.exits import CLEAN, FOUND, UNREADABLE, Missed, Refused
+
+if TYPE_CHECKING:
+    from turnstate.history.changes import DiffReport, Standpoint
+    from turnstate.history.reading import Miss, Place
+    from turnstate.history.thread import ThreadHistory
+
+HELP = """Show what changed from the end of one turn to the end of another
+
+\b
+Examples:
+  turnstate diff THREAD
+  turnstate diff THREAD plan --turns 1..3
+  turnstate diff THREAD 'gazet/*' --turns 2.. --stat
+  turnstate diff THREAD --checkpoints 1f1ecbdf-630e..1f1ecbdf-63c7
+  turnstate diff THREAD --turns ... --branch 1f1ecbd5-fe53
+  turnstate diff THREAD plan --exit-code && echo same
+
+\b
+--turns A..B   from the end of A to the end of B
+        A..    to the last turn
+        ..B    from before the first question
+        N      what turn N changed
+        A...B  from A on the head's line to B on the branch's; A left out is
+               the row where the branch forked off, B left out its last turn
+The default is what the last turn changed.
+
+Of a pattern, each key that matches is compared. Values stand at $, as in $.area[2]: + added, - removed,
+~ changed. Items of a list belong together by their id, key, uuid or name where all have one. What was
+compared goes to stderr; --json has a patch (RFC 6902) per key.
+
+Exit codes: 0, or 1 with --exit-code if anything differs; 4 no such thread, turn or key; 5 a turn is no
+longer retained; 6 the key that was asked for cannot be read at an end, or, with --exit-code, some key at
+neither and nothing else differs.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Which two rows are meant.
+
+    Attributes:
+        by: ``turn``: what ``last`` changed; ``turns``: two of one line; ``lines``: ``first`` on the head's line,
+            ``last`` on the branch's; ``checkpoints``: the ``ids``.
+        first: A turn; None where it is left open.
+        last: The same.
+        ids: Beginnings of checkpoint ids.
+    """
+
+    by: Literal["turn", "turns", "lines", "checkpoints"]
+    first: int | None = None
+    last: int | None = None
+    ids: tuple[str, str] = ("", "")
+
+
+def diff(
+    ctx: typer.Context,
+    thread: options.Thread,
+    key: options.AnyKey = None,
+    turns: Annotated[
+        str | None,
+        typer.Option("--turns", metavar="A..B", help="The two turns, see above.", show_default=False),
+    ] = None,
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoints",
+            metavar="ID..ID",
+            help="Two checkpoints, ids or their unique beginnings, on whichever lines they lie.",
+            show_default=False,
+        ),
+    ] = None,
+    stat: Annotated[
+        bool, typer.Option("--stat", help="Count per key what was added, removed and replaced.")
+    ] = False,
+    name_only: Annotated[
+        bool, typer.Option("--name-only", help="Only the names of the keys that changed.")
+    ] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if anything differs.")] = False,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            "--context",
+            metavar="N",
+            help="Lines of text and items of lists around a change; by default 3 lines and 1 item.",
+            show_default=False,
+        ),
+    ] = None,
+    side_by_side: Annotated[
+        bool,
+        typer.Option(
+            "--side-by-side",
+            help="Both values next to each other, on a terminal of 80 columns or more.",
+        ),
+    ] = False,
+    reveal: Annotated[bool, typer.Option("--reveal", help="Show secrets that are masked otherwise.")] = False,
+    internal: options.Internal = False,
+    ns: options.Namespace = "",
+    branch: options.Branch = None,
+    messages: options.Messages = "messages",
+    turns_by: options.TurnsBy = None,
+    store: options.Store = None,
+    schema: options.Schema = None,
+    json: options.Json = False,
+    jsonl: options.JsonLines = False,
+    color: options.Color = "auto",
+) -> None:
+    out = session.output(json=json, jsonl=jsonl, color=color)
+    if stat and name_only:
+        raise typer.BadParameter("give either --stat or --name-only, not both.", param_hint="'--name-only'")
+    around = None if context is None else options.whole_number(context, "--context")
+    if around is not None and around < 0:
+        raise typer.BadParameter("it is not negative.", param_hint="'--context'")
+    asked = _asked(turns, checkpoints, branch)
+    with (
+        session.answering(out, "turnstate.diff/1", thread, ns),
+        session.opened(ctx, out, store, schema) as opened,
+    ):
+        history = session.history_of(
+            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by
+        )
+        old, new = _ends(history, asked)
+        report = _report(old, new, key, internal=internal, reveal=reveal)
+    from turnstate.render import diff as render
+    from turnstate.render import documents
+
+    if out.form == "text":
+        if name_only:
+            render.write_names(out.screen, report)
+        elif stat:
+            render.write_stat(out.screen, report)
+        else:
+            render.write_diff(out.screen, report, context=around, side_by_side=side_by_side)
+    else:
+        detail: render.Detail = "names" if name_only else "stat" if stat else "full"
+        if out.form == "json":
+            documents.write_json(out.screen, render.diff_document(report, detail=detail))
+        else:
+            documents.write_jsonl(out.screen, render.diff_lines(report, detail=detail))
+    raise typer.Exit(_code(report, exit_code=exit_code))
+
+
+def _asked(turns: str | None, checkpoints: str | None, branch: str | None) -> _Asked:
+    """The options as they belong together.
+
+    Raises:
+        typer.BadParameter: Both of them, one that cannot be read, or three dots without a branch.
+    """
+    if turns is not None and checkpoints is not None:
+        raise typer.BadParameter("give only one of --turns and --checkpoints.", param_hint="'--checkpoints'")
+    if checkpoints is not None:
+        first, _, last = checkpoints.partition("..")
+        if not first or not last:
+            raise typer.BadParameter(
+                f"{checkpoints!r} is not two checkpoints; write ID..ID.", param_hint="'--checkpoints'"
+            )
+        return _Asked("checkpoints", ids=(first, last))
+    if turns is None:
+        return _Asked("turn", last=-1)
+    if ".." not in turns:
+        return _Asked("turn", last=options.whole_number(turns, "--turns"))
+    if "..." not in turns:
+        return _Asked("turns", *places.turn_range(turns))
+    if branch is None:
+        raise typer.BadParameter(
+            "three dots compare the head's line with a branch; give --branch too.", param_hint="'--turns'"
+        )
+    between = (None, None) if turns == "..." else places.turn_range(turns.replace("...", "..", 1))
+    return _Asked("lines", *between)
+
+
+def _ends(history: ThreadHistory, asked: _Asked) -> tuple[Standpoint, Standpoint]:
+    """The two rows, each on its line.
+
+    Args:
+        history: Along the line that was asked for.
+        asked: Which rows.
+
+    Raises:
+        Missed: There is no such turn or checkpoint, or it is no longer kept.
+        Refused: Several checkpoints begin so, or the branch is none.
+    """
+    from turnstate.history.changes import Standpoint
+    from turnstate.history.reading import turn_place
+
+    if asked.by == "checkpoints":
+        first, last = (
+            places.place_in(history, places.When(-1, at_start=False, checkpoint=id, at=None))
+            for id in asked.ids
+        )
+        return tuple(Standpoint(line, _found(line, place)) for line, place in (first, last))  # type: ignore[return-value]
+    if asked.by == "turn":
+        new = _found(history, turn_place(history, -1 if asked.last is None else asked.last))
+        turn = history.turns.turns[new.turn or 0]
+        if turn.number == 0:
+            raise Missed("no_such_turn", _nothing_before(history))
+        before = min(turn.asked_with, default=turn.number) - 1
+        return Standpoint(history, _found(history, turn_place(history, before))), Standpoint(history, new)
+    new = _found(history, turn_place(history, -1 if asked.last is None else asked.last))
+    line = history.along(history.forest.head) if asked.by == "lines" else history
+    if asked.by == "lines" and asked.first is None:
+        return _fork(history, line), Standpoint(history, new)
+    return Standpoint(line, _found(line, turn_place(line, asked.first or 0))), Standpoint(history, new)
+
+
+def _nothing_before(history: ThreadHistory) -> str:
+    total = history.turns.total
+    return "turn 0 is what precedes the first question" if total else "the thread has had 0 turns"
+
+
+def _fork(history: ThreadHistory, head: ThreadHistory) -> Standpoint:
+    """The last row that the branch shares with the head's line, going by parent ids alone."""
+    from turnstate.history.changes import Standpoint
+    from turnstate.history.reading import checkpoint_place
+
+    tip = history.line.rows[-1].id
+    if tip in head.line.index:
+        raise Refused(
+            "there is no fork to start from",
+            f"checkpoint {tip} is on the head's own line",
+            "Give --branch a checkpoint of another branch, or write --turns A..B.",
+        )
+    shared = [row.id for row in history.forest.chain(tip) if row.id in head.line.index]
+    if not shared:
+        raise Missed(
+            "turn_no_longer_retained", "the branch shares no checkpoint that is kept with the head's line"
+        )
+    return Standpoint(history, checkpoint_place(history, shared[-1]), at_fork=True)
+
+
+def _found(history: ThreadHistory, place: Place | Miss) -> Place:
+    from turnstate.history.reading import Miss
+
+    if isinstance(place, Miss):
+        raise _missed(history, place)
+    return place
+
+
+def _missed(history: ThreadHistory, miss: Miss) -> Missed:
+    return Missed(
+        miss.outcome,
+        miss.message,
+        **({} if miss.turn is None else {"turn": miss.turn}),
+        total_turns=history.turns.total,
+        retained_turns=list(history.turns.retained),
+    )
+
+
+def _report(old: Standpoint, new: Standpoint, key: str | None, *, internal: bool, reveal: bool) -> DiffReport:
+    from turnstate.history.changes import diff_report
+    from turnstate.history.keys import AmbiguousKey
+    from turnstate.history.reading import Miss
+
+    try:
+        report = diff_report(old, new, key, internal=internal, reveal=reveal)
+    except AmbiguousKey as error:
+        raise Refused(
+            f"{key!r} is an entry of {len(error.names)} channels",
+            ", ".join(error.names),
+            "Give one of these names.",
+        ) from None
+    if isinstance(report, Miss):
+        raise _missed(new.history, report)
+    return report
+
+
+def _code(report: DiffReport, *, exit_code: bool) -> int:
+    """6 where what was asked for cannot be read, or nothing else is in question; 1 for differences, if asked about."""
+    from turnstate.history.keys import is_glob
+
+    one = report.asked is not None and not is_glob(report.asked)
+    if one and (report.incomparable or any(change.absences for change in report.changes)):
+        return UNREADABLE
+    if not exit_code:
+        return CLEAN
+    return FOUND if report.changes else UNREADABLE if report.incomparable else CLEAN
