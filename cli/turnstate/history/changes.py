@@ -135,7 +135,7 @@ class Standpoint:
         turn = self.place.turn
         turns = self.history.turns.turns
         # A row that was named by its id is nobody's substitute.
-        borrowed = bool(turn) and turns[turn].borrowed and turns[turn].end == self.place.row
+        borrowed = bool(turn and turns[turn].borrowed and turns[turn].end == self.place.row)
         return End(turn, self.checkpoint, borrowed, self.at_fork)
 
 

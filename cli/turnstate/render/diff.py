@@ -2,7 +2,8 @@
 
 A row begins with ``+``, ``-`` or ``~``, then where: ``$`` is the value, ``.name`` an entry or field, ``[2]`` an item,
 counted in the new value, or for what was removed in the old one. A row without a mark did not change and is
-there for orientation, in short.
+there for orientation, in short. Of an instance that came or went, the class has its short name and empty fields
+are left out; the JSON document has everything.
 """
 
 from __future__ import annotations
@@ -323,7 +324,7 @@ def _lines(form: Any) -> list[str]:
         if len(form) > _BLOCK and "\n" in form:
             return ["", *multi_line(form).split("\n")]
         return [json_text(form)]
-    value = plain(form)
+    value = _compact(plain(form))
     if isinstance(value, bytes):
         digits = value.hex() if len(value) <= _HEX else f"sha256 {hashlib.sha256(value).hexdigest()}"
         return [f"bytes[{len(value)}] {digits}".rstrip()]
@@ -337,6 +338,20 @@ def _lines(form: Any) -> list[str]:
     if isinstance(value, Tagged) and isinstance(value.value, str) and not value.masked:
         return [f"{one_line(value.type)} {json_text(value.value)}"]
     return value_text(value).split("\n")
+
+
+def _compact(value: Any) -> Any:
+    """A value whose instances have short class names and no empty fields."""
+    if isinstance(value, list):
+        return [_compact(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _compact(item) for name, item in value.items()}
+    if not isinstance(value, Tagged):
+        return value
+    fields = value.value
+    if isinstance(fields, dict):
+        fields = {name: item for name, item in fields.items() if item not in (None, "", [], {})}
+    return Tagged(value.type.rpartition(".")[2], _compact(fields), value.masked)
 
 
 def _one_line_of(form: Any) -> str:
