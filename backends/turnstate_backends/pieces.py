@@ -25,7 +25,9 @@ _FIELDS = frozenset({packed.CLASS_OF_FIELDS, packed.PYDANTIC_1, packed.PYDANTIC_
 
 def is_nothing(stored: Stored) -> bool:
     """Whether the payload is a null."""
-    return stored.type == "null" or (payload.encoding(stored) == "msgpack" and stored.data == b"\xc0")
+    return stored.type == "null" or stored.data == {"msgpack": b"\xc0", "json": b"null"}.get(
+        stored.type or ""
+    )
 
 
 def snapshot_value(stored: Stored) -> Stored | None:
@@ -45,11 +47,11 @@ def overwritten(stored: Stored) -> Stored | None:
     if heads.class_name(stored) == OVERWRITE:
         return fields(stored)["value"]
     found = heads.entries(stored)
-    if found is None or len(found) > 2:
+    if found is None:
         return None
     if set(found) == {_OVERWRITE_FIELD}:
         return found[_OVERWRITE_FIELD]
-    if set(found) == {"type", "value"} and payload.decode(found["type"]) == _OVERWRITE_FIELD:
+    if "type" in found and "value" in found and payload.decode(found["type"]) == _OVERWRITE_FIELD:
         return found["value"]
     return None
 
@@ -104,18 +106,30 @@ def pairs(stored: Stored) -> list[tuple[bytes, Stored]] | None:
 
 
 def array(parts: Sequence[Stored]) -> Stored:
-    """An array of msgpack values."""
-    return _sliced(_packer().pack_array_header(len(parts)) + b"".join(part.data for part in parts))
+    """An array of values.
+
+    Raises:
+        Unreadable: One of them is no msgpack.
+    """
+    return _sliced(_packer().pack_array_header(len(parts)) + b"".join(map(_piece, parts)))
 
 
 def mapping(parts: Sequence[tuple[bytes, Stored]]) -> Stored:
-    """A map of msgpack keys and values."""
-    body = b"".join(key + value.data for key, value in parts)
+    """A map of msgpack keys and values.
+
+    Raises:
+        Unreadable: One of the values is no msgpack.
+    """
+    body = b"".join(key + _piece(value) for key, value in parts)
     return _sliced(_packer().pack_map_header(len(parts)) + body)
 
 
 def set_of(parts: Sequence[Stored]) -> Stored:
-    """A set of msgpack values."""
+    """A set of values.
+
+    Raises:
+        Unreadable: One of them is no msgpack.
+    """
     return _sliced(_instance(packed.CLASS_OF_ONE, SETS[0], array(parts).data))
 
 
@@ -161,6 +175,14 @@ def _instance(code: int, name: str, argument: bytes) -> bytes:
     packer = _packer()
     body = packer.pack_array_header(3) + packer.pack(module) + packer.pack(cls) + argument
     return bytes(packer.pack_ext_type(code, body) or b"")
+
+
+def _piece(stored: Stored) -> bytes:
+    if stored.type == "null":
+        return b"\xc0"
+    if stored.type != "msgpack":
+        raise Unreadable(f"a value of type {stored.type}")
+    return stored.data
 
 
 def _is_ext(data: bytes, code: int) -> bool:

@@ -6,8 +6,8 @@ their heads do not tell, message lists one at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
 
 from turnstate.history.messages import Message, MessageList, NotMessages, of_plain, read_messages
 from turnstate_backends import heads
@@ -16,25 +16,37 @@ from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored, Tagged
 
 
+class Records(Protocol):
+    """What a conversation asks of its thread."""
+
+    store: Store
+    thread: str
+    ns: str
+
+    @property
+    def writes(self) -> Mapping[str, Sequence[Write]]:
+        """Write rows by the checkpoint they hang on, with payload heads."""
+
+    def values(
+        self, checkpoint: str, channels: Collection[str] | None = None
+    ) -> Mapping[str, Stored | Absent]:
+        """Payloads of one checkpoint by channel."""
+
+
 class Conversation:
     """One message channel of one namespace.
 
     Args:
-        store: An opened store.
-        thread: ``thread_id``.
-        ns: ``checkpoint_ns``.
+        records: The thread.
         channel: The channel that holds the conversation.
-        writes: Write rows by checkpoint, with payload heads.
     """
 
-    def __init__(
-        self, store: Store, thread: str, ns: str, channel: str, writes: Mapping[str, Sequence[Write]]
-    ) -> None:
-        self.store = store
-        self.thread = thread
-        self.ns = ns
+    def __init__(self, records: Records, channel: str) -> None:
+        self.records = records
+        self.store = records.store
+        self.thread = records.thread
+        self.ns = records.ns
         self.channel = channel
-        self.writes = writes
         self._lists: dict[str, tuple[Message, ...] | None] = {}
         self._whole: dict[tuple[str, str, int], Stored] | None = None
 
@@ -82,7 +94,7 @@ class Conversation:
 
     def on(self, checkpoint: str) -> Sequence[Write]:
         """All write rows on top of a checkpoint."""
-        return self.writes.get(checkpoint, ())
+        return self.records.writes.get(checkpoint, ())
 
     def in_first_run(self, checkpoint: str) -> bool:
         """Whether the thread had taken one input at most when the checkpoint was made.
@@ -96,13 +108,12 @@ class Conversation:
 
     def value(self, checkpoint: str, channel: str) -> Stored | Absent:
         """One channel's payload in one checkpoint."""
-        found = self.store.values(self.thread, self.ns, checkpoint, [channel])
-        return found.get(channel, Absent("empty"))
+        return self.records.values(checkpoint, [channel]).get(channel, Absent("empty"))
 
     def _whole_payload(self, write: Write) -> Stored:
         """The whole of a write. The first call reads all whose heads are too short, in one go."""
         if self._whole is None:
-            cut = {w.checkpoint for rows in self.writes.values() for w in rows if self._is_cut(w)}
+            cut = {w.checkpoint for rows in self.records.writes.values() for w in rows if self._is_cut(w)}
             whole = self.store.writes(
                 self.thread, self.ns, channels=[self.channel], checkpoints=cut, head=None
             )

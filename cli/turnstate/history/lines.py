@@ -106,12 +106,12 @@ class Forest:
     def line(self, tip: str) -> Line:
         """The whole line of ``tip``; islands that pruning has cut apart are stitched in order of their ids.
 
-        A first row without a parent at step -1 is a beginning and nothing is put before it.
+        A first row without a parent that is a beginning has nothing put before it.
         """
         rows = self.chain(tip)
         seams: list[int] = []  # positions counted from the tip's end
         passed = {row.id for row in rows}
-        while not _is_beginning(rows[0]):
+        while not is_beginning(rows[0]):
             limit = rows[0].parent or rows[0].id
             older = self._latest_before(min(limit, rows[0].id), passed)
             if older is None:
@@ -124,7 +124,7 @@ class Forest:
         return Line(
             rows=tuple(rows),
             seams=frozenset(len(rows) - back for back in seams),
-            front_missing=not _is_beginning(first),
+            front_missing=not is_beginning(first),
             front_dangling=bool(first.parent),
         )
 
@@ -161,9 +161,13 @@ class Forest:
         return best or checkpoint
 
 
-def _is_beginning(row: Checkpoint) -> bool:
-    """Whether nothing came before the row: a first input is step -1, ``update_state`` on an empty thread step 0."""
-    return not row.parent and (row.step == -1 or (row.source == "update" and row.step == 0))
+def is_beginning(row: Checkpoint) -> bool:
+    """Whether nothing came before the row: a first input is step -1, ``update_state`` on an empty thread step 0.
+
+    Step -2 is the empty row that a thread's first run saved as a whole hangs the writes of its delta channels on
+    (``langgraph.pregel._loop.PregelLoop._put_exit_delta_writes``).
+    """
+    return not row.parent and (row.step in (-1, -2) or (row.source == "update" and row.step == 0))
 
 
 def forest(rows: Iterable[Checkpoint]) -> Forest:

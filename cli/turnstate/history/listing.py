@@ -192,13 +192,13 @@ def keys_at(history: ThreadHistory, place: Place, *, internal: bool = False) -> 
         internal: LangGraph's own channels too.
     """
     row = history.line.rows[place.row]
-    state = history.store.values(history.thread, history.ns, row.id)
+    state = history.values(row.id)
     index = versions_by_key(history, [c for c in state if internal or not is_internal(c)])
     found = [
         (key, stored)
         for channel, stored in sorted(state.items(), key=lambda item: item[0])
         if internal or not is_internal(channel)
-        for key, stored in key_names.parts(channel, _kind(stored, channel in row.delta_channels))
+        for key, stored in key_names.parts(channel, stored)
         if not _never_written(stored, index.get(key, ()), place)
     ]
     names = key_names.display_names(key for key, _ in found)
@@ -206,12 +206,6 @@ def keys_at(history: ThreadHistory, place: Place, *, internal: bool = False) -> 
         _key_row(history, key, names[key], stored, index.get(key, []), place) for key, stored in found
     )
     return KeyReport(history.thread, history.ns, history.turns, place.turn, row.id, rows)
-
-
-def _kind(stored: Stored | Absent, delta: bool) -> Stored | Absent:
-    if delta and isinstance(stored, Absent) and stored.kind == "empty":
-        return Absent("delta_unresolved", {"reason": "kept as deltas since a snapshot"})
-    return stored
 
 
 def _never_written(stored: Stored | Absent, versions: Sequence[Version], place: Place) -> bool:

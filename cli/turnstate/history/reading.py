@@ -217,10 +217,10 @@ def _state(history: ThreadHistory, place: Place, name: str | None) -> Mapping[st
     """The payloads of a row; of one channel only where ``name`` is that of a channel."""
     checkpoint = history.line.rows[place.row].id
     if name is not None and not key_names.is_glob(name):
-        found = history.store.values(history.thread, history.ns, checkpoint, [name])
+        found = history.values(checkpoint, [name])
         if isinstance(found.get(name), Stored):
             return found
-    return history.store.values(history.thread, history.ns, checkpoint)
+    return history.values(checkpoint)
 
 
 def _read_at(
@@ -277,7 +277,7 @@ def _not_here(
 ) -> Reading:
     """The key has no value in the row: it may be unreadable, not written yet, removed, or never have been."""
     index = versions_by_key(history)
-    tip = history.store.values(history.thread, history.ns, history.line.rows[-1].id)
+    tip = history.values(history.line.rows[-1].id)
     known = {*index, *key_names.all_keys(tip, internal=True), *key_names.all_keys(state, internal=True)}
     known |= {Key(channel) for channel in {*state, *tip} if channel != "*"}
     if "*" in state and isinstance(damage := state["*"], Absent):
@@ -295,14 +295,6 @@ def _not_here(
     absent = state.get(key.channel)
     if isinstance(absent, Absent) and absent.kind != "empty":
         return _replace(base, outcome=absent.kind, stored=absent.stored, message=_stored_words(absent))
-    if key.channel in history.line.rows[place.row].delta_channels:
-        stored = {"type": "delta"}
-        return _replace(
-            base,
-            outcome="delta_unresolved",
-            stored=stored,
-            message=f"{key.channel} is kept as deltas since a snapshot, which this release cannot rebuild",
-        )
     earlier = [v for v in versions if v.row <= place.row]
     if earlier:
         return _replace(
@@ -332,6 +324,9 @@ def _with_versions(
 def _stored_words(absent: Absent) -> str:
     stored = absent.stored
     parts = [str(stored[k]) for k in ("reason",) if stored.get(k)]
+    if "writes" in stored:  # what a value that is kept as deltas would be rebuilt from
+        since = f"since the snapshot in {stored['snapshot']}" if "snapshot" in stored else "and no snapshot"
+        return ", ".join([*parts, f"{_count(stored['writes'], 'write')} {since}"])
     parts += [f"{k} {stored[k]}" for k in ("type", "bytes", "version", "sha256") if stored.get(k) is not None]
     return ", ".join(parts)
 

@@ -5,12 +5,14 @@ This is where the pure functions of this package meet a store. Each thing is rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from turnstate.history.accumulate import Rule
 from turnstate.history.conversation import Conversation
+from turnstate.history.deltas import Deltas
 from turnstate.history.ids import id_time
 from turnstate.history.lines import Forest, Line, forest
 from turnstate.history.questions import Findings, Question, settle
@@ -36,6 +38,7 @@ class ThreadHistory:
         messages: Name of the channel that holds the conversation.
         turns_by: What to count; None counts questions where there are any, else inputs.
         tip: The line's last checkpoint; the head when None.
+        reducers: How channels add up that are kept as deltas, where the user said so.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class ThreadHistory:
         messages: str = "messages",
         turns_by: TurnsBy | None = None,
         tip: str | None = None,
+        reducers: Mapping[str, Rule] | None = None,
     ) -> None:
         self.store = store
         self.thread = thread
@@ -54,11 +58,18 @@ class ThreadHistory:
         self.messages = messages
         self._turns_by = turns_by
         self._tip = tip
+        self._reducers = reducers or {}
 
     def along(self, tip: str) -> ThreadHistory:
         """The same namespace, counted the same way, along the line that ends in ``tip``."""
         return ThreadHistory(
-            self.store, self.thread, self.ns, messages=self.messages, turns_by=self._turns_by, tip=tip
+            self.store,
+            self.thread,
+            self.ns,
+            messages=self.messages,
+            turns_by=self._turns_by,
+            tip=tip,
+            reducers=self._reducers,
         )
 
     @cached_property
@@ -87,7 +98,27 @@ class ThreadHistory:
 
     @cached_property
     def conversation(self) -> Conversation:
-        return Conversation(self.store, self.thread, self.ns, self.messages, self.writes)
+        return Conversation(self, self.messages)
+
+    @cached_property
+    def deltas(self) -> Deltas:
+        """The values that no row holds, because their channels are kept as deltas."""
+        return Deltas(self, self._reducers)
+
+    def values(
+        self, checkpoint: str, channels: Collection[str] | None = None
+    ) -> Mapping[str, Stored | Absent]:
+        """Payloads of one checkpoint by channel, as :meth:`turnstate_backends.interface.Store.values` gives them,
+        and those of channels kept as deltas rebuilt, or ``Absent("delta_unresolved")``."""
+        return self.deltas.rebuilt(checkpoint, self.store.values(self.thread, self.ns, checkpoint, channels))
+
+    def values_along(
+        self, checkpoints: Sequence[str], channels: Collection[str] | None = None
+    ) -> Iterator[tuple[str, Mapping[str, Stored | Absent]]]:
+        """:meth:`values` of several checkpoints, one after the other; see
+        :meth:`turnstate_backends.interface.Store.along`."""
+        for checkpoint, found in self.store.along(self.thread, self.ns, checkpoints, channels):
+            yield checkpoint, self.deltas.rebuilt(checkpoint, found)
 
     @cached_property
     def writers(self) -> Writers:
@@ -141,7 +172,7 @@ class ThreadHistory:
         triggers = [
             name for name in names if name.startswith(("branch:to:", "join:", "__start__", "__pregel_tasks"))
         ]
-        values = self.store.values(self.thread, self.ns, checkpoint, triggers)
+        values = self.values(checkpoint, triggers)
         return not any(_sets_off(name, value) for name, value in values.items())
 
     def _is_inherited(self, i: int) -> bool:
@@ -178,7 +209,7 @@ class ThreadHistory:
         versions = self.store.versions(self.thread, self.ns, [row.id]).get(row.id, {})
         spread = versions.get("__start__")
         names = [name for name, version in versions.items() if version == spread and not is_internal(name)]
-        found = self.store.values(self.thread, self.ns, row.id, names) if names else {}
+        found = self.values(row.id, names) if names else {}
         return {name: decode(stored) for name, stored in found.items() if isinstance(stored, Stored)}
 
 

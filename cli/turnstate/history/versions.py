@@ -7,11 +7,12 @@ for an entry of a mapping, its value too; that is marked as inferred.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
-from turnstate.history.keys import Key, entries_of, entry_name
-from turnstate.history.steps import is_internal
+from turnstate.history.keys import Key, entries_of, entry_name, named_entries
+from turnstate.history.steps import Step, is_internal
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends import heads
 from turnstate_backends.interface import Write
@@ -56,32 +57,69 @@ class Written:
 
 
 def latest(history: ThreadHistory, versions: Sequence[Version], row: int) -> Written | None:
-    """The last of some versions up to a row of the line."""
-    version = next((v for v in reversed(versions) if v.row <= row), None)
-    if version is None:
+    """The last of some versions up to a row of the line.
+
+    Of several tasks that wrote in one step, LangGraph applies the one with the greatest path last
+    (``langgraph.pregel._algo.apply_writes``); where no path is stored, the node's name stands for it.
+    """
+    up_to = [v for v in versions if v.row <= row]
+    if not up_to:
         return None
+    together = [(v, history.writers.node(v.row, v.write)) for v in up_to if v.row == up_to[-1].row]
+    version, node = max(together, key=lambda item: _applied_at(*item))
     return Written(
         () if version.lost else history.turns.at_row(version.row),
         history.line.rows[version.row].id,
-        history.writers.node(version.row, version.write),
+        node,
         history.row_time(version.row),
         version.write is None,
     )
 
 
+def _applied_at(version: Version, node: str | None) -> str:
+    path = version.write.path if version.write else ""
+    return path or f"~__pregel_pull, {node or ''}"
+
+
 def versions_by_key(
-    history: ThreadHistory, channels: Collection[str] | None = None
+    history: ThreadHistory, channels: Collection[str] | None = None, *, at: int | None = None
 ) -> dict[Key, list[Version]]:
     """Every version of every key along the line, oldest first.
 
     Args:
         history: The thread.
         channels: Only keys of these channels; of all but LangGraph's own when None.
+        at: A row that will be spoken of: what the writes tell of ``channels`` must bear out there, and at the
+            tip, or they are not believed and every version is inferred.
     """
+    rows = {len(history.line.rows) - 1} | (set() if at is None else {at})
+    believed = channels is None or all(
+        _borne_out(history, channel, row) for channel in channels for row in rows
+    )
+    tip = _Tip(history, channels)
     index: dict[Key, list[Version]] = {}
-    for key, version in _writes_along(history, channels):
+    empty: list[tuple[int, Write]] = []
+    for key, version in _writes_along(history, channels, tip, empty, believed=believed):
         index.setdefault(key, []).append(version)
+    for i, write in empty:
+        if not _merged_nothing(history, tip, index, i, write):
+            versions = index.setdefault(Key(write.channel), [])
+            versions.append(Version(i, write))
+            versions.sort(key=lambda version: version.row)
     return index
+
+
+def _borne_out(history: ThreadHistory, channel: str, row: int) -> bool:
+    """Whether a channel still has, at a row, the version of the last step whose writes name it."""
+    for i in range(row, -1, -1):
+        writes = history.steps[i].writes
+        if writes is None:
+            return True  # its version is looked at anyway
+        if any(write.channel == channel for write in writes):
+            ids = [history.line.rows[i].id, history.line.rows[row].id]
+            found = history.store.versions(history.thread, history.ns, ids) if i != row else {}
+            return len({found.get(id, {}).get(channel) for id in ids}) == 1
+    return True
 
 
 def turns_of(history: ThreadHistory, versions: Iterable[Version]) -> tuple[int, ...]:
@@ -90,10 +128,46 @@ def turns_of(history: ThreadHistory, versions: Iterable[Version]) -> tuple[int, 
     return tuple(sorted({n for row in rows for n in history.turns.at_row(row)}))
 
 
-def _writes_along(history: ThreadHistory, channels: Collection[str] | None) -> Iterator[tuple[Key, Version]]:
-    cut = _CutEntries(history)
-    unknown = _UnknownSteps(history, channels)
-    for i, step in enumerate(history.steps):
+class _Tip:
+    """What the line's last row holds, to tell mappings from other channels; read when it is first needed."""
+
+    def __init__(self, history: ThreadHistory, channels: Collection[str] | None) -> None:
+        self.history = history
+        self._channels = channels
+
+    @cached_property
+    def _state(self) -> Mapping[str, Stored | Absent]:
+        return self.history.values(self.history.line.rows[-1].id, self._channels)
+
+    def holds(self, channel: str) -> bool:
+        """Whether the channel has a value there."""
+        return isinstance(self._state.get(channel), Stored)
+
+    def entries(self, channel: str) -> frozenset[str] | None:
+        """Names of a mapping's entries; None for what is no mapping there."""
+        stored = self._state.get(channel)
+        try:
+            if not isinstance(stored, Stored) or heads.class_name(stored) is not None:
+                return None
+            names = heads.keys(stored)
+        except (heads.Unreadable, heads.Cut):
+            return None
+        return None if names is None else frozenset(map(entry_name, names))
+
+
+def _writes_along(
+    history: ThreadHistory,
+    channels: Collection[str] | None,
+    tip: _Tip,
+    empty: list[tuple[int, Write]],
+    *,
+    believed: bool,
+) -> Iterator[tuple[Key, Version]]:
+    """What the writes tell, and what must be inferred; empty mappings are put into ``empty`` to be judged later."""
+    named = _NamedEntries(history, channels, tip)
+    steps = [s if believed or s.arrival == "input" else replace(s, writes=None) for s in history.steps]
+    unknown = _UnknownSteps(history, steps, channels)
+    for i, step in enumerate(steps):
         if step.writes is None:
             lost = is_lost(history, i)
             yield from ((key, Version(i, None, lost)) for key in unknown.keys_written(i))
@@ -101,11 +175,12 @@ def _writes_along(history: ThreadHistory, channels: Collection[str] | None) -> I
         for write in step.writes:
             if is_internal(write.channel) if channels is None else write.channel not in channels:
                 continue
+            if write.value.size <= 2 and decode(write.value) == {}:
+                empty.append((i, write))
+                continue
             version = Version(i, write)
-            entries = cut.entries_of(write)
-            yield from ((Key(write.channel, entry), version) for entry in entries)
-            if entries or not _merged_nothing(history, i, write):
-                yield Key(write.channel), version
+            yield from ((Key(write.channel, entry), version) for entry in named.by(i, write))
+            yield Key(write.channel), version
 
 
 def is_lost(history: ThreadHistory, i: int) -> bool:
@@ -120,51 +195,98 @@ def is_lost(history: ThreadHistory, i: int) -> bool:
     )
 
 
-def _merged_nothing(history: ThreadHistory, i: int, write: Write) -> bool:
-    """An empty mapping that was merged into others wrote nothing; one that replaced them did."""
-    if write.value.size > 2 or decode(write.value) != {}:
-        return False
-    return bool(entries_of(history.conversation.value(history.line.rows[i].id, write.channel)))
+def _merged_nothing(
+    history: ThreadHistory, tip: _Tip, index: Mapping[Key, list[Version]], i: int, write: Write
+) -> bool:
+    """An empty mapping that was merged into others wrote nothing; one that replaced them did.
+
+    An entry that was written before it and never after, and is still there at the tip, proves a merge.
+    """
+    written = (index.get(Key(write.channel, entry), []) for entry in tip.entries(write.channel) or ())
+    if any(versions and versions[-1].row < i for versions in written):
+        return True
+    found = history.values(history.line.rows[i].id, [write.channel])
+    return bool(entries_of(found.get(write.channel, Absent("empty"))))
 
 
-class _CutEntries:
-    """Entry names of writes; those whose heads are too short for them are read in one go and kept without values."""
+class _NamedEntries:
+    """The entries of a mapping channel that a write names.
 
-    def __init__(self, history: ThreadHistory) -> None:
+    A head that is too short for the names is read whole, all such in one go, and kept without values. Where a
+    reducer takes something else than a mapping of entries, the mapping before and after tells.
+    """
+
+    def __init__(self, history: ThreadHistory, channels: Collection[str] | None, tip: _Tip) -> None:
         self.history = history
+        self._channels = channels
+        self._tip = tip
         self._whole: dict[tuple[str, str, int], tuple[str, ...]] | None = None
 
-    def entries_of(self, write: Write) -> tuple[str, ...]:
+    def by(self, i: int, write: Write) -> Collection[str]:
+        """Entries that a write into row ``i`` wrote."""
         if write.channel == self.history.messages:
             return ()
+        names = self._names(write)
+        at_tip = self._tip.entries(write.channel)
+        if at_tip is None:  # what is no mapping has no entries, whatever was written to it
+            return () if self._tip.holds(write.channel) else names
+        if names and at_tip.issuperset(names):
+            return names
+        after = self._entries(i, write.channel)
+        if names and all(name in after for name in names):
+            return names
+        before = self._entries(i - 1, write.channel)
+        return [name for name, part in after.items() if before.get(name) != part]
+
+    def _names(self, write: Write) -> tuple[str, ...]:
         try:
-            return entries_of(write.value)
+            return named_entries(write.value)
         except heads.Cut:
             if self._whole is None:
                 self._whole = self._read()
             return self._whole[write.checkpoint, write.task, write.idx]
 
     def _read(self) -> dict[tuple[str, str, int], tuple[str, ...]]:
-        cut = [w for rows in self.history.writes.values() for w in rows if not w.value.complete]
-        whole = self.history.store.writes(
-            self.history.thread,
-            self.history.ns,
-            channels={w.channel for w in cut} - {self.history.messages},
+        history = self.history
+        cut = [w for rows in history.writes.values() for w in rows if self._is_cut(w)]
+        whole = history.store.writes(
+            history.thread,
+            history.ns,
+            channels={w.channel for w in cut},
             checkpoints={w.checkpoint for w in cut},
             head=None,
         )
-        return {(w.checkpoint, w.task, w.idx): entries_of(w.value) for w in whole}
+        return {(w.checkpoint, w.task, w.idx): named_entries(w.value) for w in whole}
+
+    def _is_cut(self, write: Write) -> bool:
+        if write.value.complete or write.channel == self.history.messages:
+            return False
+        if self._channels is not None and write.channel not in self._channels:
+            return False
+        try:
+            named_entries(write.value)
+        except heads.Cut:
+            return True
+        return False
+
+    def _entries(self, i: int, channel: str) -> Entries:
+        if i < 0:
+            return {}
+        found = self.history.values(self.history.line.rows[i].id, [channel])
+        return _entries(found.get(channel, Absent("empty")))
 
 
 class _UnknownSteps:
     """What must have been written in steps whose write rows are gone or could be another branch's."""
 
-    def __init__(self, history: ThreadHistory, channels: Collection[str] | None) -> None:
+    def __init__(
+        self, history: ThreadHistory, steps: Sequence[Step], channels: Collection[str] | None
+    ) -> None:
         self.history = history
         self.channels = channels
         around = {
             row.id
-            for i, step in enumerate(history.steps)
+            for i, step in enumerate(steps)
             if step.writes is None
             for row in history.line.rows[max(i - 1, 0) : i + 1]
         }
