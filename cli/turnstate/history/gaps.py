@@ -257,7 +257,7 @@ class _Gaps:
         if not hole.recorded:
             return [replace(blank, evidence=tuple(self._why_not_recorded(hole)))]
         gone = gone_in(self.line, at, hole.steps, self.gone)
-        across = turns_across(self.line, self.turns, at)
+        across = turns_across(self.line, self.turns, hole)
         parts = divide(hole, across, self._starts(hole, across, gone))
         evidence = tuple(self._why_deleted(hole, gone))
         gaps = []

@@ -174,19 +174,28 @@ def _clocked(step: int) -> int:
 
 
 def turns_across(
-    line: Line, turns: Turns, at: int
+    line: Line, turns: Turns, hole: Hole
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The turns that deleted rows before a row can belong to: the one under way before them whose later rows are
-    gone, those that have no row left, and the one that goes on after them; each empty where there is none.
+    """The turns that deleted rows can belong to: the one under way before them whose later rows are gone, those
+    that have no row left, and the one that goes on after them; each empty where there is none.
     """
+    at = hole.at
     before = turns.at_row(at - 1) if at else ()
     after = turns.at_row(at)
     if before == after:
         return (), (), after
     whole = tuple(range(max(before, default=0) + 1, min(after)))
     went_on = before if before and turns.turns[before[-1]].end != at - 1 else ()
-    began = turns.turns[after[-1]].first == at and line.rows[at].source != "input"
+    began = (
+        turns.turns[after[-1]].first == at and line.rows[at].source != "input" and not _ends_early(line, hole)
+    )
     return went_on, whole, after if began else ()
+
+
+def _ends_early(line: Line, hole: Hole) -> bool:
+    """Whether the row after a hole was saved for its whole run, which began after the hole."""
+    step, _ = step_of(line.rows[hole.at])
+    return step is not None and hole.steps.last is not None and hole.steps.last + 1 < step
 
 
 def divide(hole: Hole, across: Sequence[tuple[int, ...]], starts: Mapping[int, int]) -> tuple[Part, ...]:
