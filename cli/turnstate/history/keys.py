@@ -13,7 +13,8 @@ from typing import Any
 
 from turnstate.history.steps import is_internal
 from turnstate_backends import heads
-from turnstate_backends.values import Absent, Stored
+from turnstate_backends.payload import decode
+from turnstate_backends.values import Absent, Stored, Tagged
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,27 @@ def entries_of(stored: Stored | Absent) -> tuple[str, ...]:
     except heads.Unreadable:
         return ()
     return tuple(entry_name(name) for name in found or ())
+
+
+def named_entries(write: Stored) -> tuple[str, ...]:
+    """Names of the entries that a write names; those inside an ``Overwrite`` where it is one.
+
+    Raises:
+        heads.Cut: Only a head of the payload was read, and the names go on behind it.
+    """
+    names = entries_of(write)
+    try:
+        overwrites = names == ("__overwrite__",) or heads.class_name(write) == "langgraph.types.Overwrite"
+    except heads.Unreadable:
+        return ()
+    if not overwrites:
+        return names
+    if not write.complete:
+        raise heads.Cut
+    value = decode(write)
+    fields = value.value if isinstance(value, Tagged) else value
+    inner = fields.get("value", fields.get("__overwrite__")) if isinstance(fields, Mapping) else None
+    return tuple(entry_name(name) for name in inner) if isinstance(inner, Mapping) else ()
 
 
 def all_keys(channels: Mapping[str, Stored | Absent], *, internal: bool) -> list[Key]:
