@@ -61,8 +61,8 @@ class ThreadHistory:
         self._reducers = reducers or {}
 
     def along(self, tip: str) -> ThreadHistory:
-        """The same namespace, counted the same way, along the line that ends in ``tip``."""
-        return ThreadHistory(
+        """The same namespace, counted the same way, along the line that ends in ``tip``; rows are not read again."""
+        other = ThreadHistory(
             self.store,
             self.thread,
             self.ns,
@@ -71,6 +71,10 @@ class ThreadHistory:
             tip=tip,
             reducers=self._reducers,
         )
+        other.forest = self.forest
+        if "writes" in self.__dict__:
+            other.writes = self.writes
+        return other
 
     @cached_property
     def forest(self) -> Forest:

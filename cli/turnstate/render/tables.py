@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from turnstate.render.screen import Screen, styled
 from turnstate.render.text import one_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _PADDED = 40  # a longer cell pushes its own row only
 _GAP = 2
@@ -100,7 +103,6 @@ def _widths(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]
 
 
 def _laid_out(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -117,9 +119,16 @@ def _laid_out(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence
         )
     for texts, cells in zip(shown, rows, strict=True):
         table.add_row(*(Text(text, style=cell.style) for text, cell in zip(texts, cells, strict=True)))
+    return captured(screen, table, max(screen.width, sum(widths) + _GAP * len(widths)))
+
+
+def captured(screen: Screen, shown: RenderableType, width: int) -> str:
+    """What Rich makes of something, as lines."""
+    from rich.console import Console
+
     console = Console(
         file=screen.out,
-        width=max(screen.width, sum(widths) + _GAP * len(widths)),
+        width=width,
         force_terminal=True,
         color_system="standard" if screen.color else None,
         highlight=False,
@@ -127,6 +136,6 @@ def _laid_out(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence
         emoji=False,
         legacy_windows=False,
     )
-    with console.capture() as captured:
-        console.print(table)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+    with console.capture() as lines:
+        console.print(shown)
+    return "\n".join(line.rstrip() for line in lines.get().splitlines())
