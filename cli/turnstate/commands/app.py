@@ -11,7 +11,7 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from turnstate.commands import gaps, keys, options, show, threads, turns
+from turnstate.commands import branches, gaps, keys, options, show, threads, turns
 from turnstate.commands.address import redacted
 from turnstate.commands.exits import CLEAN, INTERRUPTED, USAGE, Refused
 from turnstate.render.screen import OutputClosed, OutputFailed
@@ -39,6 +39,7 @@ _VERBS = (
     ("keys", keys.keys, keys.HELP),
     ("show", show.show, show.HELP),
     ("gaps", gaps.gaps, gaps.HELP),
+    ("branches", branches.branches, branches.HELP),
 )
 
 

@@ -1,0 +1,53 @@
+"""``turnstate branches``: where the lines of a thread part."""
+
+from __future__ import annotations
+
+import typer
+
+from turnstate.commands import options, session
+from turnstate.commands.exits import CLEAN
+
+HELP = """Show the branches of a thread: where each leaves, why, and its own turns
+
+\b
+Examples:
+  turnstate branches THREAD
+  turnstate turns THREAD --branch 1f1ecbd5-fe53
+  turnstate branches THREAD --jsonl | jq -r 'select(.current | not) | .tip'
+
+The current branch is the one that LangGraph would resume. Another one is what was
+left by an edited question, a replay, update_state, or two writers at once. One that
+leaves a branch hangs under it. Each numbers its turns along its own line.
+"""
+
+
+def branches(
+    ctx: typer.Context,
+    thread: options.Thread,
+    ns: options.Namespace = "",
+    messages: options.Messages = "messages",
+    turns_by: options.TurnsBy = None,
+    store: options.Store = None,
+    schema: options.Schema = None,
+    json: options.Json = False,
+    jsonl: options.JsonLines = False,
+    color: options.Color = "auto",
+) -> None:
+    out = session.output(json=json, jsonl=jsonl, color=color)
+    with (
+        session.answering(out, "turnstate.branches/1", thread, ns),
+        session.opened(ctx, out, store, schema) as opened,
+    ):
+        from turnstate.history.branches import branch_report
+        from turnstate.render import branches as rendered
+        from turnstate.render import documents
+
+        history = session.history_of(opened, thread, ns=ns, branch=None, messages=messages, turns_by=turns_by)
+        report = branch_report(history)
+    if out.form == "json":
+        documents.write_json(out.screen, rendered.branches_document(report))
+    elif out.form == "jsonl":
+        documents.write_jsonl(out.screen, rendered.branches_lines(report))
+    else:
+        rendered.write_branches(out.screen, report)
+    raise typer.Exit(CLEAN)
