@@ -58,6 +58,42 @@ def elements(stored: Stored) -> list[Stored] | None:
     return None if count is None else [item for _, item in _items(stored, count, keyed=False)]
 
 
+def each_element(stored: Stored) -> Iterator[Stored] | None:
+    """:func:`elements` of a whole msgpack payload one at a time, for who may not need them all.
+
+    Returns:
+        None when the payload is no such array.
+
+    Raises:
+        Unreadable: Also while going on.
+    """
+    if not stored.complete or _encoding(stored) != "msgpack":
+        return None
+    count = _count(stored, _ARRAY)
+    return None if count is None else (item for _, item in _items(stored, count, keyed=False))
+
+
+def appended(before: Stored, after: Stored) -> list[Stored] | None:
+    """The elements of one msgpack array beyond those of another, where it begins with the very bytes of these.
+
+    Returns:
+        None where it does not.
+
+    Raises:
+        Unreadable: See the class.
+    """
+    if not before.complete or not after.complete or not _encoding(before) == _encoding(after) == "msgpack":
+        return None
+    old, new = _count(before, _ARRAY), _count(after, _ARRAY)
+    if old is None or new is None or new <= old:
+        return None
+    kept = memoryview(before.data)[packed.body(before.data) :]
+    start = packed.body(after.data)
+    if memoryview(after.data)[start : start + len(kept)] != kept:
+        return None
+    return [item for _, item in _items(after, new - old, keyed=False, start=start + len(kept))]
+
+
 def entries(stored: Stored) -> dict[Any, Stored] | None:
     """The entries of a top-level map, each value as a payload of its own, by key.
 
@@ -183,11 +219,11 @@ def _count(stored: Stored, family: int) -> int | None:
 
 
 def _items(
-    stored: Stored, count: int, *, keyed: bool, last_value: bool = True
+    stored: Stored, count: int, *, keyed: bool, last_value: bool = True, start: int | None = None
 ) -> Iterator[tuple[Any, Stored]]:
     """The slices of a top-level container; keys are None in an array. Bytes behind the last are damage."""
     data = stored.data
-    skipper = packed.Skipper(data, stored.size, packed.body(data))
+    skipper = packed.Skipper(data, stored.size, packed.body(data) if start is None else start)
     key = None
     try:
         for left in range(count - 1, -1, -1):

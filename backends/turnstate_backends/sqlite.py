@@ -401,8 +401,12 @@ class _State:
     """One checkpoint payload, cut into channels."""
 
     values: Mapping[str, Stored]
-    versions: Mapping[str, str]
+    stored_versions: Mapping[str, Stored]
     stored_seen: Stored | None
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        return {name: str(payload.decode(version)) for name, version in self.stored_versions.items()}
 
     @property
     def seen(self) -> Mapping[str, Mapping[str, str]]:
@@ -430,19 +434,18 @@ def _state(stored: Stored) -> _State | Absent:
         return _absent("undecodable", stored, "the checkpoint ends too early")
     except heads.Unreadable as error:
         return _absent("undecodable", stored, str(error))
-    texts = {name: str(payload.decode(version)) for name, version in versions.items()}
-    return _State(values, texts, parts.get("versions_seen"))
+    return _State(values, versions, parts.get("versions_seen"))
 
 
 def _channels(stored: Stored, channels: Collection[str] | None) -> dict[str, Stored | Absent]:
     state = _state(stored)
     if isinstance(state, Absent):
         return dict.fromkeys(["*"] if channels is None else channels, state)
-    names = dict.fromkeys([*state.values, *state.versions]) if channels is None else channels
+    names = dict.fromkeys([*state.values, *state.stored_versions]) if channels is None else channels
     return {
         name: state.values.get(name, Absent("empty"))
         for name in names
-        if name in state.values or name in state.versions
+        if name in state.values or name in state.stored_versions
     }
 
 

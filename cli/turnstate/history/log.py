@@ -11,17 +11,18 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, Literal
 
 from turnstate.history import keys as key_names
+from turnstate.history.gaps import Gap, gap_report
 from turnstate.history.keys import Key
 from turnstate.history.steps import is_internal
 from turnstate.history.summary import summary_of
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.versions import Version, is_lost, turns_of, versions_by_key
-from turnstate.history.wording import difference_in_words, equal_values, summary
+from turnstate.history.wording import difference_in_words, equal_values, items_in_words, summary
 from turnstate_backends import heads
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
@@ -40,8 +41,8 @@ class Logged:
         row: Position on the line of the row that holds what was written.
         turns: The turns that the row belongs to; empty where it was written in rows that are gone.
         checkpoint: The row's id.
-        step: The row's step, as it is stored.
-        time: When the row was made.
+        step: The row's step, as it is stored; None where it was written in rows that are gone.
+        time: When the row was made; None likewise.
         nodes: Who wrote, each once, in the order in which LangGraph applied the writes; empty when nothing tells.
         run: ``run_id`` of the row, where the deployment recorded one.
         change: Against the version before; ``same`` is a rewrite with an equal value; None where that cannot be
@@ -71,10 +72,11 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Rows of a line to look at, both ends included."""
+    """Rows of a line to look at, both ends included, and the turns that are meant; all where None."""
 
     first: int
     last: int
+    turns: range | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class Log:
     def known(self) -> Collection[Key]:
         """Every key that a write names or the newest row holds, in order of their first version."""
         history = self.history
-        tip = history.store.values(history.thread, history.ns, history.line.rows[-1].id)
+        tip = history.values(history.line.rows[-1].id)
         tip = {name: held for name, held in tip.items() if name != "*" and self._shown(name)}
         keys = [*self.index, *key_names.all_keys(tip, internal=True), *(Key(channel) for channel in tip)]
         return dict.fromkeys(keys)
@@ -151,11 +153,6 @@ class Log:
             return iter(())
         span = Span(min(row for row, _ in latest), span.last)
         return (v for v in self._forwards(keys, span) if (v.row, v.key) in latest)
-
-    def turns_written(self, key: Key, more: Iterable[Logged] = ()) -> tuple[int, ...]:
-        """The turns in which a key was written, by its writes and by what was inferred besides."""
-        inferred = {n for v in more if v.inferred and v.change != "removed" for n in v.turns}
-        return tuple(sorted({*turns_of(self.history, self.index.get(key, ())), *inferred}))
 
     def _shown(self, channel: str) -> bool:
         return self.internal or not is_internal(channel)
@@ -204,7 +201,7 @@ class Log:
             channel
             for row, state in self._states(sorted(probes), after)
             for channel in probes[row]
-            if self._held(state, row, channel) is None
+            if self._held(state, channel) is None
         }
         found: dict[int, set[str]] = {}
         for channel in short_lived:
@@ -217,16 +214,12 @@ class Log:
     ) -> Iterator[tuple[int, Mapping[str, Stored | Absent]]]:
         history = self.history
         ids = [history.line.rows[row].id for row in rows]
-        for id, state in history.store.along(history.thread, history.ns, ids, sorted(channels)):
+        for id, state in history.values_along(ids, sorted(channels)):
             yield history.line.index[id], state
 
-    def _held(self, state: Mapping[str, Stored | Absent], row: int, channel: str) -> _Held | None:
+    def _held(self, state: Mapping[str, Stored | Absent], channel: str) -> _Held | None:
         stored = state.get(channel)
-        if stored is None:
-            return None
-        if isinstance(stored, Absent) and stored.kind == "empty":
-            if channel in self.history.line.rows[row].delta_channels:
-                return _Held(Absent("delta_unresolved", {"reason": "kept as deltas since a snapshot"}))
+        if stored is None or (isinstance(stored, Absent) and stored.kind == "empty"):
             return None
         if isinstance(stored, Absent):
             return _Held(stored)
@@ -239,7 +232,7 @@ class Log:
             return _Held(unreadable if isinstance(unreadable, Absent) else stored)
         if entries is None:
             return _Held(stored)
-        return _Held(stored, {str(name): part for name, part in entries.items()})
+        return _Held(stored, {key_names.entry_name(name): part for name, part in entries.items()})
 
     # What happened between two rows.
 
@@ -251,7 +244,8 @@ class Log:
         wanted = {row: names for row, names in touched.items() if row >= span.first}
         for channel, row in latest.items():  # what was there before
             wanted.setdefault(row, set()).add(channel)
-        return _ending_forwards(self.history, self._forward_versions(keys, span, wanted), span.last)
+        found = _ending_forwards(self.history, self._forward_versions(keys, span, wanted), span.last)
+        return (version for version in found if self._meant(version, span))
 
     def _forward_versions(
         self, keys: Collection[Key] | None, span: Span, touched: Mapping[int, set[str]]
@@ -260,7 +254,7 @@ class Log:
         held: dict[str, _Held | None] = {}
         for row, state in self._states(sorted(touched), set().union(*touched.values())):
             for channel in sorted(touched[row]):
-                now = self._held(state, row, channel)
+                now = self._held(state, channel)
                 if row >= span.first:
                     yield from self._between(
                         keys, row, channel, held.get(channel), now, named.get((row, channel), {})
@@ -268,7 +262,18 @@ class Log:
                 held[channel] = now
 
     def _backwards(self, keys: Collection[Key] | None, span: Span) -> Iterator[Logged]:
-        return _ending_backwards(self.history, self._backward_versions(keys, span))
+        found = _ending_backwards(self.history, self._backward_versions(keys, span))
+        return (version for version in found if self._meant(version, span))
+
+    def _meant(self, version: Logged, span: Span) -> bool:
+        """Whether a version was written in the turns of a span; a lost one, whether it may have been."""
+        if span.turns is None:
+            return True
+        if not version.lost:
+            return any(number in span.turns for number in version.turns)
+        here = self.history.turns.at_row(version.row)[0]
+        begins = self.history.turns.turns[here].first == version.row
+        return span.turns.start < here or (here in span.turns and not begins)
 
     def _backward_versions(self, keys: Collection[Key] | None, span: Span) -> Iterator[Logged]:
         """Each row is compared with the one before it, which is read for that."""
@@ -286,7 +291,7 @@ class Log:
 
         for row, state in self._states(rows, set().union(*touched.values())):
             wanted = touched.get(row, set()) | touched.get(row + 1, set())
-            here = {channel: self._held(state, row, channel) for channel in wanted}
+            here = {channel: self._held(state, channel) for channel in wanted}
             yield from between(row + 1, here)
             later = here
         yield from between(0, {})
@@ -339,8 +344,8 @@ class Log:
             row,
             turns=() if lost else history.turns.at_row(row),
             checkpoint=checkpoint.id,
-            step=checkpoint.step,
-            time=history.row_time(row),
+            step=None if lost else checkpoint.step,
+            time=None if lost else history.row_time(row),
             nodes=tuple(node for node in nodes if node is not None),
             run=checkpoint.run_id,
             change=None if lost and row == 0 else _change(key, old, new),
@@ -349,6 +354,74 @@ class Log:
             before=old,
             now=new,
         )
+
+
+class KeyLog:
+    """One log to be read once: the versions of a key, or of all keys, and the gaps between them.
+
+    What is said of it as a whole is known at the end.
+
+    Args:
+        log: Where it is read.
+        key: The key; all when None, a mapping by its entries.
+        span: Only in these rows.
+        limit: The most recent versions, so many.
+        reverse: Newest first.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        key: Key | None,
+        *,
+        span: Span | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> None:
+        self.log = log
+        self.history = log.history
+        self.key = key
+        self.span = span
+        self.limit = limit
+        self.reverse = reverse
+        self.readable = 0
+        self.unreadable = 0
+        self._inferred: set[int] = set()
+
+    def __iter__(self) -> Iterator[Logged | Gap]:
+        versions = self.log.versions(
+            None if self.key is None else [self.key], span=self.span, limit=self.limit, reverse=self.reverse
+        )
+        cut = self.limit is not None and not self.reverse
+        for entry in with_gaps(versions, gaps_of(self.history, self.span), reverse=self.reverse, cut=cut):
+            if isinstance(entry, Logged):
+                self._count(entry)
+            yield entry
+
+    def _count(self, version: Logged) -> None:
+        if version.now is not None:
+            if readable(version.now):
+                self.readable += 1
+            else:
+                self.unreadable += 1
+        if version.inferred and version.change != "removed":
+            self._inferred.update(version.turns)
+
+    @property
+    def name(self) -> str:
+        """How the key is addressed; empty for all keys."""
+        return "" if self.key is None else self.log.name(self.key)
+
+    @property
+    def turns_written(self) -> tuple[int, ...]:
+        """All turns in which the key was written: by its writes, and by what was inferred besides in what was read."""
+        versions = self.log.index.get(self.key, ()) if self.key else ()
+        return tuple(sorted({*turns_of(self.history, versions), *self._inferred}))
+
+    @property
+    def earlier_unknown(self) -> bool:
+        """Rows that are no longer kept wrote the key too; in which turns cannot be told."""
+        return self.key is not None and any(v.lost for v in self.log.index.get(self.key, ()))
 
 
 def span_of(history: ThreadHistory, first: int, last: int) -> Span | None:
@@ -360,7 +433,7 @@ def span_of(history: ThreadHistory, first: int, last: int) -> Span | None:
     rows: list[int] = []
     for turn in history.turns.turns[first : last + 1]:
         rows += [row for row in (turn.first, turn.last, turn.end) if row is not None]
-    return Span(min(rows), max(rows)) if rows else None
+    return Span(min(rows), max(rows), range(first, last + 1)) if rows else None
 
 
 def _keys_in(
@@ -451,10 +524,29 @@ def _equal(old: Part, new: Part) -> bool:
         return False
     if (old.type, old.data) == (new.type, new.data):
         return True
-    if old.type == new.type == "msgpack" and old.size != new.size:
-        return False
+    if old.type == new.type == "msgpack":
+        told = _equal_by_parts(old, new)
+        if told is not None:
+            return told
     values = decode(old, reveal=True), decode(new, reveal=True)
     return not any(isinstance(value, Absent) for value in values) and equal_values(*values)
+
+
+def _equal_by_parts(old: Stored, new: Stored) -> bool | None:
+    """Whether two payloads of different bytes hold equal values, by their first parts that differ; None where only
+    their values tell. One encoder gives equal values equal lengths."""
+    if old.size != new.size:
+        return False
+    try:
+        olds, news = heads.each_element(old), heads.each_element(new)
+        if olds is not None and news is not None:
+            return all(_equal(a, b) for a, b in zip(olds, news, strict=True))
+        before, now = heads.entries(old), heads.entries(new)
+        if before is None or now is None:
+            return None
+        return before.keys() == now.keys() and all(_equal(part, now[name]) for name, part in before.items())
+    except (heads.Unreadable, heads.Cut, ValueError):
+        return None
 
 
 def _end_row(history: ThreadHistory, version: Logged) -> int | None:
@@ -509,11 +601,17 @@ def _ending_backwards(history: ThreadHistory, versions: Iterator[Logged]) -> Ite
 
 def value_of(key: Key, part: Stored, *, reveal: bool = False) -> tuple[Any, Any, bool]:
     """The value that is shown of a part, the whole part, and whether the one is only a field of the other."""
-    whole = decode(part, reveal=reveal)
+    whole = _decoded(part, reveal)
     if key.entry is None:
         return whole, whole, False
     value, is_field = key_names.shown_value(whole)
     return value, whole, is_field
+
+
+@lru_cache(maxsize=2)
+def _decoded(part: Stored, reveal: bool) -> Any:
+    """A version's value is looked at again as the old one of the next."""
+    return decode(part, reveal=reveal)
 
 
 def change_in_words(version: Logged, *, reveal: bool = False) -> str:
@@ -522,6 +620,8 @@ def change_in_words(version: Logged, *, reveal: bool = False) -> str:
         return "no longer there"
     if isinstance(version.now, Absent):
         return f"{version.now.kind}: {summary_of(version.now)}"
+    if version.change == "changed" and (came := _appended(version, reveal)):
+        return came
     new, new_whole, _ = value_of(version.key, version.now, reveal=reveal)
     if isinstance(new, Absent):
         return f"{new.kind}: {summary_of(new)}"
@@ -532,3 +632,49 @@ def change_in_words(version: Logged, *, reveal: bool = False) -> str:
         beside = equal_values(old_whole, new_whole)
         return summary(new) + ("" if beside else f" · {difference_in_words(old_whole, new_whole)}")
     return summary(new)
+
+
+def _appended(version: Logged, reveal: bool) -> str | None:
+    """What came at the end of a list that kept all it had: nothing else of it is decoded."""
+    if version.key.entry is not None:
+        return None
+    if not isinstance(version.before, Stored) or not isinstance(version.now, Stored):
+        return None
+    try:
+        came = heads.appended(version.before, version.now)
+    except (heads.Unreadable, heads.Cut):
+        return None
+    return items_in_words("+", [decode(item, reveal=reveal) for item in came]) if came else None
+
+
+def with_gaps(
+    versions: Iterable[Logged], gaps: Iterable[Gap], *, reverse: bool = False, cut: bool = False
+) -> Iterator[Logged | Gap]:
+    """Each gap where it lies between versions.
+
+    Args:
+        versions: In order.
+        gaps: In any order.
+        reverse: Newest first.
+        cut: Only the gaps from the first version on.
+    """
+    ahead = deque(sorted(gaps, key=lambda gap: gap.row, reverse=reverse))
+    for version in versions:
+        while cut and ahead and ahead[0].row < version.row:
+            ahead.popleft()
+        cut = False
+        while ahead and (ahead[0].row > version.row if reverse else ahead[0].row <= version.row):
+            yield ahead.popleft()
+        yield version
+    yield from ahead
+
+
+def gaps_of(history: ThreadHistory, span: Span | None = None) -> tuple[Gap, ...]:
+    """The gaps of the line in which rows are gone that had been stored; read only where some are."""
+    if not (history.line.front_missing or history.line.seams):
+        return ()
+    return tuple(
+        gap
+        for gap in gap_report(history).gaps
+        if gap.kind in ("pruned", "thinned") and (span is None or span.first <= gap.row <= span.last)
+    )

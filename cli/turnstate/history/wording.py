@@ -6,6 +6,7 @@ Every difference is :mod:`turnstate.history.diff`'s affair. The text is not esca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from turnstate.history.diff import SETS, diff
@@ -55,13 +56,13 @@ def _lists_in_words(old: list[Any], new: list[Any]) -> str:
     if gone and len(gone) == len(come):
         first = f"[{front}] {difference_in_words(gone[0], come[0])}"
         return first if len(gone) == 1 else f"{len(gone)} of {len(new)} items: {first}, …"
-    parts = [
-        f"{sign}{_count(len(items), 'item')}: {', '.join(map(atom, items[:_FEW]))}"
-        + (", …" if len(items) > _FEW else "")
-        for sign, items in (("-", gone), ("+", come))
-        if items
-    ]
-    return "; ".join(parts)
+    return "; ".join(items_in_words(sign, items) for sign, items in (("-", gone), ("+", come)) if items)
+
+
+def items_in_words(sign: str, items: Sequence[Any]) -> str:
+    """Items that came or went: ``+2 items: "a", "b"``."""
+    shown = ", ".join(map(atom, items[:_FEW]))
+    return f"{sign}{_count(len(items), 'item')}: {shown}{', …' if len(items) > _FEW else ''}"
 
 
 def _mappings_in_words(old: dict[Any, Any], new: dict[Any, Any]) -> str:
