@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -94,8 +95,12 @@ def run_process(*argv: str, env: Mapping[str, str] | None = None, cwd: Path | No
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+# A slow machine is told that the program is still reading; the line is erased again.
+_PROGRESS = re.compile(r"\r[^\r\n]*…\r\x1b\[2K")
+
+
 def run_in_terminal(*argv: str, columns: int, env: Mapping[str, str] | None = None) -> str:
-    """What a terminal of that width is sent, both streams together, line ends as ``\\n``."""
+    """What a terminal of that width shows in the end, both streams together, line ends as ``\\n``."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(
@@ -109,7 +114,7 @@ def run_in_terminal(*argv: str, columns: int, env: Mapping[str, str] | None = No
     finally:
         os.close(ours)
         process.wait(timeout=60)
-    return seen.decode().replace("\r\n", "\n")
+    return _PROGRESS.sub("", seen.decode().replace("\r\n", "\n"))
 
 
 def _read(descriptor: int) -> bytes:

@@ -5,7 +5,7 @@ The value, a turn that never was and a turn that is no longer kept are never con
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -19,6 +19,8 @@ from turnstate.history.turns import Turn
 from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
+
+_FEW_NAMES = 8  # that a message lists
 
 Outcome = Literal[
     "value",
@@ -118,7 +120,9 @@ def turn_place(history: ThreadHistory, number: int, *, at_start: bool = False) -
     """
     turns = history.turns
     wanted = turns.total + 1 + number if number < 0 else number
-    if not 0 <= wanted <= turns.total or (at_start and wanted == 0):
+    if at_start and wanted == 0:
+        return Miss("no_such_turn", "turn 0 is the state before the first question: it has no start", number)
+    if not 0 <= wanted <= turns.total:
         had = f"the thread has had {_count(turns.total, 'turn')}"
         return Miss("no_such_turn", f"{had} (at least)" if turns.total_is == "at_least" else had, number)
     row = _start_row(history, turns.turns[wanted]) if at_start else turns.turns[wanted].end
@@ -193,12 +197,19 @@ def read(
 def read_all(
     history: ThreadHistory, pattern: str, place: Place | Miss, *, internal: bool = False, reveal: bool = False
 ) -> list[Reading]:
-    """Every key that matches a glob and has a value at a place, by channel, entries in stored order."""
+    """Every key that matches a glob and has a value at a place, by channel, entries in stored order.
+
+    Where none has, the keys that match and have a value at another time, each with its absence.
+    """
     if isinstance(place, Miss):
         return [_missed(history, pattern, place)]
     state = dict(sorted(_state(history, place, None).items(), key=lambda item: item[0]))
     names = key_names.display_names(key_names.all_keys(state, internal=internal))
     wanted = key_names.matching(pattern, names)
+    if not wanted:  # keys that the thread has at another time
+        known = _known(history, state, versions_by_key(history), internal=internal)
+        names = key_names.display_names(sorted(known, key=lambda key: key.full_name))
+        wanted = key_names.matching(pattern, names)
     return [_read_at(history, names[key], place, state, internal=internal, reveal=reveal) for key in wanted]
 
 
@@ -243,11 +254,11 @@ def _read_at(
         total=turns.total,
         retained=turns.retained,
     )
-    here = key_names.all_keys(state, internal=True)
+    here = key_names.all_keys(state, internal=internal)
     key = key_names.find(name, here)
     if key is None or isinstance(state.get(key.channel), Absent):
         return _not_here(history, name, place, base, state, internal=internal)
-    versions = versions_by_key(history, [key.channel]).get(key, [])
+    versions = versions_by_key(history, [key.channel], at=place.row).get(key, [])
     base = _with_versions(history, base, key, place, versions)
     value = decode(state[key.channel], reveal=reveal)  # type: ignore[arg-type]
     if isinstance(value, Absent):
@@ -276,20 +287,15 @@ def _not_here(
     internal: bool,
 ) -> Reading:
     """The key has no value in the row: it may be unreadable, not written yet, removed, or never have been."""
-    index = versions_by_key(history)
-    tip = history.values(history.line.rows[-1].id)
-    known = {*index, *key_names.all_keys(tip, internal=True), *key_names.all_keys(state, internal=True)}
-    known |= {Key(channel) for channel in {*state, *tip} if channel != "*"}
     if "*" in state and isinstance(damage := state["*"], Absent):
         return _replace(base, outcome=damage.kind, stored=damage.stored, message=_stored_words(damage))
+    index = versions_by_key(history)
+    known = _known(history, state, index, internal=internal)
     key = key_names.find(name, known)
-    if key is None or (is_internal(key.channel) and not internal and Key(key.channel) not in index):
-        shown = [k for k in known if internal or not is_internal(k.channel)]
-        nearest = tuple(key_names.nearest(name, key_names.display_names(shown).values()))
-        hint = f"; nearest: {', '.join(nearest)}" if nearest else ""
-        return _replace(
-            base, outcome="no_such_key", message=f"the thread has no key {name!r}{hint}", nearest=nearest
-        )
+    if key is None:
+        return _no_such_key(base, name, known)
+    if is_internal(key.channel):
+        index = versions_by_key(history, [key.channel])
     versions = index.get(key, [])
     base = _with_versions(history, base, key, place, versions)
     absent = state.get(key.channel)
@@ -306,6 +312,36 @@ def _not_here(
     when = f"; first written in turn {first[0]}" if first else ""
     return _replace(
         base, outcome="not_yet_written", message=f"nothing up to {_place_words(place)} had written it{when}"
+    )
+
+
+def _known(
+    history: ThreadHistory,
+    state: Mapping[str, Stored | Absent],
+    index: Mapping[Key, Sequence[Version]],
+    *,
+    internal: bool,
+) -> set[Key]:
+    """Every key that the thread is known to have had: what was written, and what a row and the tip hold."""
+    tip = history.values(history.line.rows[-1].id)
+    channels = {channel for channel in {*state, *tip} if channel != "*"}
+    return {
+        *index,
+        *key_names.all_keys(tip, internal=internal),
+        *key_names.all_keys(state, internal=internal),
+        *(Key(channel) for channel in channels if internal or not is_internal(channel)),
+    }
+
+
+def _no_such_key(base: Reading, name: str, known: Collection[Key]) -> Reading:
+    names = list(key_names.display_names(known).values())
+    nearest = tuple(key_names.nearest(name, {*names, *(key.full_name for key in known)}))
+    few = sorted(names)[:_FEW_NAMES]
+    more = f" and {len(names) - len(few)} more" if len(names) > len(few) else ""
+    exists = f"; it has: {', '.join(few)}{more}" if few else "; it has none"
+    hint = f"; nearest: {', '.join(nearest)}" if nearest else exists
+    return _replace(
+        base, outcome="no_such_key", message=f"the thread has no key {name!r}{hint}", nearest=nearest
     )
 
 

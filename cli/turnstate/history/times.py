@@ -11,7 +11,10 @@ def parse_time(text: str) -> datetime | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except OverflowError:  # a zone can push the first and the last day out of the calendar
+        return None
 
 
 def iso(moment: datetime) -> str:
