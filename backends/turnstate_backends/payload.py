@@ -195,6 +195,8 @@ class _Finish:
             if depth >= LEVELS:
                 return self._too_deep()
             is_open = self._open
+            if is_open.isdisjoint(map(type, value)):  # told in C, for long lists of numbers
+                return value
             for index, item in enumerate(value):
                 if type(item) in is_open:
                     value[index] = self.value(item, depth + 1)
