@@ -207,15 +207,12 @@ def _states(old: Standpoint, new: Standpoint, asked: str | None) -> list[Mapping
 
 
 def _state(at: Standpoint, channels: Sequence[str] | None) -> Mapping[str, Stored | Absent]:
-    history = at.history
-    row = history.line.rows[at.place.row]
-    found: dict[str, Stored | Absent] = {}
-    for channel, stored in history.store.values(history.thread, history.ns, row.id, channels).items():
-        if not (isinstance(stored, Absent) and stored.kind == "empty"):
-            found[channel] = stored
-        elif channel in row.delta_channels:
-            found[channel] = Absent("delta_unresolved", {"reason": "kept as deltas since a snapshot"})
-    return found
+    found = at.history.values(at.checkpoint, channels)
+    return {
+        channel: stored
+        for channel, stored in found.items()
+        if not (isinstance(stored, Absent) and stored.kind == "empty")
+    }
 
 
 def _wanted(known: Sequence[Key], asked: str | None, *, internal: bool) -> tuple[list[Key], bool]:
@@ -282,7 +279,7 @@ def _entries(channel: str, part: _Part) -> Mapping[Key, Stored | Absent] | None:
     if found[0][0].entry is None:
         return {} if isinstance(part, Stored) and part.size <= 2 and decode(part) == {} else None
     split = dict(found)
-    return split if len(split) == len(found) else None  # 1 and "1" have one name
+    return split if len(split) == len(found) else None  # two names may read the same
 
 
 def _entry(channel: str, key: Key, part: _Part) -> _Part:

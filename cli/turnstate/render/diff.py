@@ -470,7 +470,8 @@ def _rest(change: KeyChange) -> str:
 
 
 def _incomparable(key: Incomparable) -> str:
-    return f"can be read at neither end: {_one_line_of(key.old)}; {_one_line_of(key.new)}"
+    ends = dict.fromkeys([_one_line_of(key.old), _one_line_of(key.new)])
+    return f"can be read at neither end, so it may have changed: {'; '.join(ends)}"
 
 
 def write_notes(screen: Screen, report: DiffReport) -> None:
