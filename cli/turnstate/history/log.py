@@ -608,7 +608,7 @@ def value_of(key: Key, part: Stored, *, reveal: bool = False) -> tuple[Any, Any,
     return value, whole, is_field
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _decoded(part: Stored, reveal: bool) -> Any:
     """A version's value is looked at again as the old one of the next."""
     return decode(part, reveal=reveal)
