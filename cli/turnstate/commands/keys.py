@@ -32,6 +32,7 @@ def keys(
     branch: options.Branch = None,
     messages: options.Messages = "messages",
     turns_by: options.TurnsBy = None,
+    reducer: options.Reducer = None,
     store: options.Store = None,
     schema: options.Schema = None,
     json: options.Json = False,
@@ -49,7 +50,7 @@ def keys(
         from turnstate.render import documents, listings
 
         history = session.history_of(
-            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by
+            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by, reducer=reducer
         )
         history, place = places.place_in(history, when)
         if isinstance(place, Miss):

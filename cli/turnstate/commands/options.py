@@ -44,6 +44,15 @@ KeyName = Annotated[
         autocompletion=complete_key,
     ),
 ]
+AnyKey = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="KEY",
+        help="A channel, an entry, channel:entry, or a pattern such as 'gazet/*'; all keys when left out.",
+        autocompletion=complete_key,
+        show_default=False,
+    ),
+]
 Store = Annotated[
     str | None,
     typer.Option(
@@ -133,6 +142,16 @@ Since = Annotated[
     ),
 ]
 Internal = Annotated[bool, typer.Option("--all", help="LangGraph's own channels too, such as branch:to:*.")]
+Reducer = Annotated[
+    str | None,
+    typer.Option(
+        "--reducer",
+        metavar="CHANNEL=RULE,…",
+        help="How a channel that is kept as deltas adds up: messages, extend, append, add-new, merge, union, "
+        "replace, or module:function, which is imported and run.",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print JSON, one line per row.")]
 Color = Annotated[

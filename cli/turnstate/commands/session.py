@@ -88,16 +88,25 @@ def history_of(
     branch: str | None,
     messages: str,
     turns_by: str | None,
+    reducer: str | None = None,
 ) -> ThreadHistory:
     """A thread along the head's line, or along that of a branch.
 
     Raises:
         Missed: There is no such thread, namespace or branch.
-        Refused: Several checkpoints begin as the branch does.
+        Refused: Several checkpoints begin as the branch does; or a reducer cannot be imported.
     """
+    from turnstate.commands.reducers import rules
     from turnstate.history.thread import ThreadHistory
 
-    history = ThreadHistory(store, thread, ns, messages=messages, turns_by=cast("TurnsBy | None", turns_by))
+    history = ThreadHistory(
+        store,
+        thread,
+        ns,
+        messages=messages,
+        turns_by=cast("TurnsBy | None", turns_by),
+        reducers=rules(reducer),
+    )
     if not history.forest.rows:
         raise _no_thread(store, thread, ns)
     if branch is None:

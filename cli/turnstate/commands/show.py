@@ -29,6 +29,11 @@ document with --json. An entry that is a mapping with a value field is shown by 
 pattern, each key is headed by its name; with --json they are one document's readings, with
 --jsonl one line each, and the exit code is the highest.
 
+A channel that LangGraph keeps as deltas is rebuilt from its writes. Where the store does not prove how
+they add up, --reducer says so, by a rule or by a function of yours: --reducer plan=app.state:merge
+imports and runs it as function(old, writes) with plain data, lists, dicts, sets and texts, and takes
+what it returns. Give it only code you trust; nothing in a store is ever imported.
+
 Exit codes: 0 a value; 4 no such thread, turn or key, not yet written, or removed; 5 the turn is
 no longer retained; 6 the value is stored and cannot be read.
 """
@@ -57,6 +62,7 @@ def show(
     branch: options.Branch = None,
     messages: options.Messages = "messages",
     turns_by: options.TurnsBy = None,
+    reducer: options.Reducer = None,
     store: options.Store = None,
     schema: options.Schema = None,
     json: options.Json = False,
@@ -71,7 +77,7 @@ def show(
         session.opened(ctx, out, store, schema) as opened,
     ):
         history = session.history_of(
-            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by
+            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by, reducer=reducer
         )
         history, place = places.place_in(history, when)
         readings = _readings(history, key, place, internal=internal, reveal=reveal)

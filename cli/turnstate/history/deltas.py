@@ -33,6 +33,10 @@ class Unresolved(Exception):
     """Why a value cannot be rebuilt, in words."""
 
 
+class RuleUnknown(Unresolved):
+    """Its start and its writes are known, and how they add up is not."""
+
+
 class Records(Protocol):
     """What a thread knows of itself, read when it is first needed."""
 
@@ -149,6 +153,8 @@ class Deltas:
             facts: dict[str, Any] = {"type": "delta", "reason": str(reason)}
             if stretch.snapshot is not None:
                 facts["snapshot"] = stretch.snapshot
+            if isinstance(reason, RuleUnknown):
+                facts["rule"] = "unknown"
             before = [w for row in stretch.rows[:position] for w in self.records.writes.get(row.id, ())]
             return Absent("delta_unresolved", {**facts, "writes": sum(w.channel == channel for w in before)})
 
@@ -300,7 +306,7 @@ class Deltas:
         if rule is not None and self._holds(channel, rule, stretch):
             return self._payload(rule, stretch, position)
         if named is not None:
-            raise Unresolved(f"{named.name} does not lead from one snapshot to the next")
+            raise RuleUnknown(f"{named.name} does not lead from one snapshot to the next")
         return self._proven(channel, stretch, position)
 
     def _holds(self, channel: str, rule: Rule, stretch: _Stretch) -> bool:
@@ -321,9 +327,9 @@ class Deltas:
             if len(values) == 1:
                 return values[0]
             if not values:
-                raise Unresolved("no rule that is known leads from one snapshot to the next")
+                raise RuleUnknown("no rule that is known leads from one snapshot to the next")
             reason = f"its snapshots fit several rules ({', '.join(left)}), which differ here"
-        raise Unresolved(reason)
+        raise RuleUnknown(reason)
 
     def _values(self, rules: Mapping[str, Rule], stretch: _Stretch, position: int) -> list[Stored]:
         """The different values that rules come to."""

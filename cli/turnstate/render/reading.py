@@ -28,6 +28,8 @@ def write_reading(screen: Screen, reading: Reading, turns: Turns, *, titled: boo
             screen.note(one_line(reading.message), "yellow")
     else:
         write_outcome(screen, reading.outcome, reading.message)
+        if reading.stored.get("rule") == "unknown":
+            screen.note("--reducer CHANNEL=RULE says how its writes add up, see show --help")
     if facts := provenance(reading):
         screen.note(" · ".join(one_line(fact) for fact in facts))
     for note in total_notes(turns) if reading.outcome == "value" else ():
