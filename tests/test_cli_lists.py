@@ -108,11 +108,11 @@ def test_other_branches_are_named() -> None:
 
 def test_keys_are_one_line_each_with_the_summary_last() -> None:
     result = run("keys", "demo", "--store", store("demo"))
-    rows = {line.split()[0]: line.split(None, 5)[1:] for line in result.out.splitlines()}
-    assert rows["KEY"] == ["TYPE", "SIZE", "WRITTEN_IN", "LAST_BY", "SUMMARY"]
-    assert rows["plan"] == ["str", "31", "2", "tool,3", '"look up the area, then compare"']
-    assert rows["gazet/get_aoi/bbox"][0] == "list"
-    assert rows["gazet/get_aoi/bbox"][2:] == ["2", "tool,3", "4 items: 9.9, 56.1, 10.3, 56.2"]
+    rows = {line.split()[0]: line.split(None, 6)[1:] for line in result.out.splitlines()}
+    assert rows["KEY"] == ["CHANNEL", "TYPE", "SIZE", "WRITTEN_IN", "LAST_BY", "SUMMARY"]
+    assert rows["plan"] == ["-", "str", "31", "2", "tool,3", '"look up the area, then compare"']
+    assert rows["gazet/get_aoi/bbox"][:2] == ["tool_state", "list"]
+    assert rows["gazet/get_aoi/bbox"][3:] == ["2", "tool,3", "4 items: 9.9, 56.1, 10.3, 56.2"]
     assert result.err == f"turn 3 · checkpoint {recording('demo').threads['demo'].turn(3).last_checkpoint}\n"
 
 

@@ -89,13 +89,10 @@ def versions_by_key(
     Args:
         history: The thread.
         channels: Only keys of these channels; of all but LangGraph's own when None.
-        at: A row that will be spoken of: what the writes tell of ``channels`` must bear out there, and at the
-            tip, or they are not believed and every version is inferred.
+        at: A row that will be spoken of. What the writes tell must bear out there and at the tip, or they are
+            not believed and every version is inferred.
     """
-    rows = {len(history.line.rows) - 1} | (set() if at is None else {at})
-    believed = channels is None or all(
-        _borne_out(history, channel, row) for channel in channels for row in rows
-    )
+    believed = _borne_out(history, channels, {len(history.line.rows) - 1} | (set() if at is None else {at}))
     tip = _Tip(history, channels)
     index: dict[Key, list[Version]] = {}
     empty: list[tuple[int, Write]] = []
@@ -109,17 +106,29 @@ def versions_by_key(
     return index
 
 
-def _borne_out(history: ThreadHistory, channel: str, row: int) -> bool:
-    """Whether a channel still has, at a row, the version of the last step whose writes name it."""
-    for i in range(row, -1, -1):
-        writes = history.steps[i].writes
-        if writes is None:
-            return True  # its version is looked at anyway
-        if any(write.channel == channel for write in writes):
-            ids = [history.line.rows[i].id, history.line.rows[row].id]
-            found = history.store.versions(history.thread, history.ns, ids) if i != row else {}
-            return len({found.get(id, {}).get(channel) for id in ids}) == 1
-    return True
+def _borne_out(history: ThreadHistory, channels: Collection[str] | None, rows: Collection[int]) -> bool:
+    """Whether channels still have, at some rows, the version of the last step whose writes name them."""
+    told: list[tuple[str, int, int]] = []
+    for row in rows:
+        last: dict[str, int] = {}
+        for i in range(row, -1, -1):
+            writes = history.steps[i].writes
+            if writes is None:  # versions are looked at there anyway
+                break
+            for write in writes:
+                last.setdefault(write.channel, i)
+        told += [
+            (channel, i, row)
+            for channel, i in last.items()
+            if i != row and (not is_internal(channel) if channels is None else channel in channels)
+        ]
+    ids = {history.line.rows[i].id for _, *around in told for i in around}
+    versions = history.store.versions(history.thread, history.ns, ids) if ids else {}
+    return all(
+        versions.get(history.line.rows[i].id, {}).get(channel)
+        == versions.get(history.line.rows[row].id, {}).get(channel)
+        for channel, i, row in told
+    )
 
 
 def turns_of(history: ThreadHistory, versions: Iterable[Version]) -> tuple[int, ...]:

@@ -147,17 +147,25 @@ def total_notes(turns: Turns) -> list[str]:
     return notes
 
 
+_ROOM_FOR_CHANNEL = 110  # columns of a terminal
+
+
 def write_keys(screen: Screen, report: KeyReport) -> None:
     """One row per key."""
     columns = [
         Column("key", text=True),
+        Column("channel"),
         Column("type"),
         Column("size", right=True),
         Column("written in"),
         Column("last by"),
         Column("summary", text=True, one_line=True),
     ]
-    write_table(screen, columns, [_key_cells(screen, row) for row in report.rows])
+    rows = [_key_cells(screen, row) for row in report.rows]
+    has_entries = any(row.key.entry for row in report.rows)  # a channel that is no mapping is its own key
+    if not has_entries or (screen.interactive and screen.width < _ROOM_FOR_CHANNEL):
+        columns, rows = columns[:1] + columns[2:], [cells[:1] + cells[2:] for cells in rows]
+    write_table(screen, columns, rows)
     where = f"turn {report.turn} · " if report.turn is not None else ""
     screen.note(f"{where}checkpoint {report.checkpoint}")
     for note in total_notes(report.turns):
@@ -172,6 +180,7 @@ def _key_cells(screen: Screen, row: KeyRow) -> list[Cell]:
     style: Style = "red" if row.absence else ""
     return [
         Cell(row.name, "bold"),
+        Cell("" if row.key.entry is None else row.key.channel),
         Cell(kind, style),
         Cell(amount),
         Cell(turns if screen.interactive else str(len(row.turns_written))),
@@ -184,6 +193,8 @@ def _last(screen: Screen, written: Written | None) -> str:
     """The writer and its turn: ``tool, turn 3``; ``tool,3`` for programs."""
     if written is None:
         return ""
+    if not written.turns:
+        return "gone"
     node = written.node or "?"
     turn = numbers(written.turns)
     return f"{node}, turn {turn}" if screen.interactive else f"{node},{turn.replace(' ', '')}"
