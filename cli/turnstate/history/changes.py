@@ -153,7 +153,7 @@ def diff_report(
         old: The first end.
         new: The second; its line may be another one.
         asked: A key or a pattern; all keys when None.
-        internal: LangGraph's own channels too, where none is asked for by name.
+        internal: LangGraph's own channels too.
         reveal: Show secrets. They are compared by their content either way.
 
     Returns:
@@ -222,7 +222,7 @@ def _wanted(known: Sequence[Key], asked: str | None, *, internal: bool) -> tuple
         return shown, False
     if key_names.is_glob(asked) and (matched := key_names.matching(asked, shown)):
         return matched, False
-    key = key_names.find(asked, known)
+    key = key_names.find(asked, shown)
     return ([], False) if key is None else ([key], True)
 
 
