@@ -447,3 +447,10 @@ def test_texts_with_little_in_common_have_no_common_words() -> None:
         ("-", "three"),
         ("+", "four"),
     ]
+
+
+def test_a_channel_whose_rule_the_user_gives_is_compared_by_its_entries() -> None:
+    document = diff_of("deltas", "no-snapshot", "--reducer", "tool_state=merge", "--json").document
+    assert "incomparable" not in document
+    added = [c for c in document["changes"] if c["channel"] == "tool_state"]
+    assert [(c["key"], c["change"], c["to"]) for c in added] == [("lookup/4", "added", 40)]

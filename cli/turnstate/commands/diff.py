@@ -109,6 +109,7 @@ def diff(
     branch: options.Branch = None,
     messages: options.Messages = "messages",
     turns_by: options.TurnsBy = None,
+    reducer: options.Reducer = None,
     store: options.Store = None,
     schema: options.Schema = None,
     json: options.Json = False,
@@ -127,7 +128,7 @@ def diff(
         session.opened(ctx, out, store, schema) as opened,
     ):
         history = session.history_of(
-            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by
+            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by, reducer=reducer
         )
         old, new = _ends(history, asked)
         report = _report(old, new, key, internal=internal, reveal=reveal)
