@@ -1,0 +1,300 @@
+"""Stores on which evidence is partial or of another form: each a kind that once gave a wrong answer as fact."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, Overwrite, interrupt
+
+from turnstate.history.reading import Reading, checkpoint_place, read, read_all, turn_place
+from turnstate.history.thread import ThreadHistory
+from turnstate_backends.address import open_store
+
+
+def merged(old: dict[str, Any] | None, new: Any) -> dict[str, Any]:
+    """Takes a mapping of entries, a pair, or an operation."""
+    held = dict(old or {})
+    if isinstance(new, tuple | list):
+        held[new[0]] = new[1]
+    elif isinstance(new, dict) and "op" in new:
+        held[new["key"]] = new["value"]
+    else:
+        held.update(new or {})
+    return held
+
+
+class State(MessagesState):
+    tool_state: Annotated[dict[str, Any], merged]
+    x: str
+    by: Annotated[list[str], operator.add]
+
+
+Node = Callable[[State], dict[str, Any]]
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+
+
+def asked(state: State) -> int:
+    return sum(1 for message in state["messages"] if message.type == "human")
+
+
+def answer(state: State) -> dict[str, Any]:
+    return {"messages": [AIMessage("A")], "x": f"x{asked(state)}"}
+
+
+def converse(path: Path, node: Node = answer, questions: int = 3, **how: Any) -> None:
+    """One question after the other to a graph of one node."""
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(State).add_node("a", node).add_edge(START, "a").compile(checkpointer=saver)
+        for number in range(1, questions + 1):
+            graph.invoke({"messages": [HumanMessage(f"q{number}")]}, CONFIG, **{"durability": "sync", **how})
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def questions(path: Path) -> list[str | None]:
+    with open_store(str(path)) as store:
+        return [turn.question for turn in ThreadHistory(store, "t").turns.turns[1:]]
+
+
+def shown(path: Path, name: str, turn: int, **how: Any) -> Reading:
+    with open_store(str(path)) as store:
+        history = ThreadHistory(store, "t")
+        return read(history, name, turn_place(history, turn, **how))
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        # of the first question, its message; of a whole channel; all but one row; every second row
+        "DELETE FROM writes WHERE channel = 'messages' AND rowid = (SELECT min(rowid) FROM writes)",
+        "DELETE FROM writes WHERE channel = 'messages'",
+        "DELETE FROM writes WHERE rowid <> (SELECT max(rowid) FROM writes)",
+        "DELETE FROM writes WHERE rowid % 2",
+        "DELETE FROM writes WHERE checkpoint_id = (SELECT min(checkpoint_id) FROM writes)",
+    ],
+)
+def test_write_rows_that_are_lost_in_part_change_no_turn_and_no_value(tmp_path: Path, lost: str) -> None:
+    path = tmp_path / "store.db"
+    converse(path)
+    change(path, lost)
+    assert questions(path) == ["q1", "q2", "q3"]
+    for turn in (1, 2, 3):
+        reading = shown(path, "x", turn)
+        assert (reading.value, reading.turns_written) == (f"x{turn}", (1, 2, 3))
+        assert reading.written is not None
+        assert reading.written.turns == (turn,)
+
+
+def test_a_value_is_given_to_the_turn_in_which_its_version_changed_though_its_write_is_lost(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.db"
+    converse(path)
+    change(path, "DELETE FROM writes WHERE channel = 'x' AND value LIKE '%x2'")
+    reading = shown(path, "x", 2)
+    assert (reading.value, reading.turns_written) == ("x2", (1, 2, 3))
+
+
+def test_a_turn_whose_last_row_is_gone_has_no_end_though_only_a_join_shows_that_it_went_on(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        builder = StateGraph(State)
+        builder.add_node("b", lambda state: {"by": ["b"]}).add_node("p", lambda state: {"by": ["p"]})
+        builder.add_node("c", answer).add_edge(START, "b").add_edge(START, "p").add_edge(["b", "p"], "c")
+        graph = builder.compile(checkpointer=saver)
+        for number in (1, 2, 3):
+            graph.invoke({"messages": [HumanMessage(f"q{number}")]}, CONFIG)
+        rows = sorted((t.checkpoint["id"], t.metadata["source"]) for t in saver.list(CONFIG))
+    last_of_2, input_of_3 = rows[7], rows[8]
+    assert (last_of_2[1], input_of_3[1]) == ("loop", "input")
+    change(path, f"DELETE FROM checkpoints WHERE checkpoint_id IN ('{last_of_2[0]}', '{input_of_3[0]}')")
+    assert shown(path, "x", 2).outcome == "turn_no_longer_retained"
+    assert [shown(path, "x", turn).value for turn in (1, 3)] == ["x1", "x3"]
+
+
+def test_entries_inside_an_overwrite_are_written_by_it(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+
+    def node(state: State) -> dict[str, Any]:
+        wrote: Any = {"k": 1, "old": 1} if asked(state) == 1 else Overwrite({"k": "over", "n": 2})
+        return {"messages": [AIMessage("A")], "tool_state": wrote}
+
+    converse(path, node, questions=2)
+    assert shown(path, "k", 2).turns_written == (1, 2)
+    assert shown(path, "n", 2).turns_written == (2,)
+    assert shown(path, "old", 2).outcome == "removed"
+
+
+def test_entries_are_those_of_the_state_where_a_reducer_takes_another_form(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    updates: list[Any] = [("kt", "v1"), {"op": "set", "key": "ko", "value": 9}, {"kt": "v3"}]
+    converse(path, lambda state: {"messages": [AIMessage("A")], "tool_state": updates[asked(state) - 1]})
+    assert shown(path, "kt", 1).turns_written == (1, 3)
+    assert shown(path, "ko", 3).turns_written == (2,)
+    assert shown(path, "op", 3).outcome == "no_such_key"
+
+
+def test_what_a_command_brings_is_from_outside(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+
+    def node(state: State) -> dict[str, Any]:
+        if asked(state) == 1:
+            interrupt("go on?")
+        return answer(state)
+
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(State).add_node("a", node).add_edge(START, "a").compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("q1")]}, CONFIG)
+        graph.invoke(Command(resume="yes", update={"messages": [HumanMessage("q2")]}), CONFIG)
+        graph.invoke(Command(update={"messages": [HumanMessage("q3")]}, goto="a"), CONFIG)
+    assert questions(path) == ["q1", "q2", "q3"]
+
+
+@pytest.mark.parametrize("kept", [[0, *range(2, 9)], [0, 5, 6, 7, 8], [0, 7, 8], [0, 6, 7, 8]])
+@pytest.mark.parametrize("cleared", [True, False])
+def test_a_question_that_waits_before_a_gap_is_not_asked_again_behind_it(
+    tmp_path: Path, kept: list[int], cleared: bool
+) -> None:
+    path = tmp_path / "store.db"
+    converse(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        ids = [id for (id,) in connection.execute("SELECT checkpoint_id FROM checkpoints ORDER BY 1")]
+        gone = [(id,) for n, id in enumerate(ids) if n not in kept]
+        connection.executemany("DELETE FROM checkpoints WHERE checkpoint_id = ?", gone)
+        if cleared:
+            connection.executemany(
+                "UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE parent_checkpoint_id = ?", gone
+            )
+    assert questions(path) == ["q1", "q2", "q3"]
+    assert shown(path, "x", 3).value == "x3"
+
+
+def test_the_node_that_wrote_last_is_named_where_parallel_nodes_wrote_one_key(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        builder = StateGraph(State)
+        for name in ("a", "b", "c"):
+            builder.add_node(name, lambda state, name=name: {"tool_state": {"k": name}}).add_edge(START, name)
+        graph = builder.compile(checkpointer=saver)
+        for number in range(8):
+            graph.invoke(
+                {"messages": [HumanMessage("q")]},
+                {"configurable": {"thread_id": f"t{number}"}},
+                durability="sync",
+            )
+    change(path, "ALTER TABLE writes DROP COLUMN task_path")
+    with open_store(str(path)) as store:
+        for number in range(8):
+            history = ThreadHistory(store, f"t{number}")
+            reading = read(history, "k", turn_place(history, 1))
+            assert reading.written is not None
+            assert reading.written.node == reading.value == "c"
+
+
+def test_questions_of_a_first_run_saved_in_one_row_share_it_and_are_not_pruned(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(State).add_node("a", answer).add_edge(START, "a").compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("q1"), HumanMessage("q2")]}, CONFIG, durability="exit")
+    with open_store(str(path)) as store:
+        turns = ThreadHistory(store, "t").turns
+        assert turns.retained == (1, 2)
+        assert [turn.asked_with for turn in turns.turns[1:]] == [(1, 2), (1, 2)]
+    assert shown(path, "x", 1).value == "x2"
+
+
+def test_an_update_before_the_first_input_is_no_turn(tmp_path: Path) -> None:
+    class Fields(State, total=False):
+        query: str
+
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = (
+            StateGraph(Fields).add_node("a", lambda state: {"x": state["query"]}).add_edge(START, "a")
+        ).compile(checkpointer=saver)
+        graph.update_state(CONFIG, {"by": ["setup"]})
+        for query in ("one", "two"):
+            graph.invoke({"query": query}, CONFIG)
+    assert questions(path) == ["one", "two"]
+    assert [shown(path, "x", turn).value for turn in (1, 2)] == ["one", "two"]
+    assert shown(path, "by", 0).value == ["setup"]
+
+
+def test_a_node_with_many_triggers_costs_no_search_of_their_combinations(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        builder = StateGraph(State).add_node("src", lambda state: {"x": "s"}).add_edge(START, "src")
+        names = [f"w{n:02}" for n in range(30)]
+        for name in names:
+            builder.add_node(name, lambda state, name=name: {"tool_state": {name: 1}}).add_edge("src", name)
+        for name in ("agg", "zz"):
+            builder.add_node(name, lambda state, name=name: {"tool_state": {name: 1}})
+        for first, second in itertools.pairwise(names):
+            builder.add_edge([first, second], "agg")
+        builder.add_edge("w00", "zz")
+        builder.compile(checkpointer=saver).invoke(
+            {"messages": [HumanMessage("q")]}, CONFIG, durability="sync"
+        )
+    change(path, "ALTER TABLE writes DROP COLUMN task_path")
+    written = {name: shown(path, name, 1).written for name in ("agg", "zz")}
+    assert {name: at and at.node for name, at in written.items()} == {"agg": "agg", "zz": "zz"}
+
+
+def test_a_pair_of_texts_counts_as_the_reducer_took_it(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(State).add_node("a", answer).add_edge(START, "a").compile(checkpointer=saver)
+        graph.invoke({"messages": ["user", "two strings"]}, CONFIG)
+        graph.invoke({"messages": ("user", "one pair")}, CONFIG)
+    assert questions(path) == ["user", "two strings", "one pair"]
+
+
+def test_a_node_that_returns_the_list_again_makes_no_message_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    converse(path, lambda state: {"messages": [*state["messages"], AIMessage("A")]})
+    with open_store(str(path)) as store:
+        history = ThreadHistory(store, "t")
+        assert history.turns.total == 3
+        assert history.findings.asides == []
+
+
+def test_what_the_first_input_brings_is_no_key_of_turn_0(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    converse(path)
+    assert shown(path, "messages", 0).outcome == "not_yet_written"
+    assert shown(path, "messages", 1, at_start=True).outcome == "not_yet_written"
+    with open_store(str(path)) as store:
+        history = ThreadHistory(store, "t")
+        found = read_all(history, "*", turn_place(history, 0))
+        assert {reading.outcome for reading in found} == {"not_yet_written"}
+        first = history.line.rows[0].id
+        inside = read(history, "__start__", checkpoint_place(history, first), internal=True)
+        assert inside.outcome == "value"
+
+
+def test_entries_named_1_and_text_1_are_two_keys(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    converse(
+        path,
+        lambda state: {"messages": [AIMessage("A")], "tool_state": {1: "number", "1": "text", None: 0}},
+        questions=1,
+    )
+    assert shown(path, "1", 1).value == "text"
+    assert shown(path, "int(1)", 1).value == "number"
+    assert shown(path, "None", 1).value == 0
