@@ -104,12 +104,18 @@ class Runner:
         config = self.graph.update_state(place(thread, checkpoint), values, as_node="work")
         return str(config["configurable"]["checkpoint_id"])
 
+    def replay(self, thread: str, checkpoint: str) -> None:
+        """Run again from a checkpoint, without an input."""
+        self.steps[:] = ({},)
+        self.graph.invoke(None, place(thread, checkpoint))
+
     def head(self, thread: str) -> str:
         return str(self.graph.get_state(place(thread)).config["configurable"]["checkpoint_id"])
 
     def states(self, thread: str) -> dict[str, dict[str, Any]]:
         """Checkpoint id → the values that LangGraph reads there, for each row of the thread, branches included."""
-        ids = [row.config["configurable"]["checkpoint_id"] for row in self.graph.get_state_history(place(thread))]
+        history = self.graph.get_state_history(place(thread))
+        ids = [row.config["configurable"]["checkpoint_id"] for row in history]
         return {id: noted(dict(self.graph.get_state(place(thread, id)).values)) for id in ids}
 
 

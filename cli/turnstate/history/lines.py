@@ -162,12 +162,16 @@ class Forest:
 
 
 def is_beginning(row: Checkpoint) -> bool:
-    """Whether nothing came before the row: a first input is step -1, ``update_state`` on an empty thread step 0.
+    """Whether nothing came before the row: a first input is step -1, ``update_state`` on an empty thread step 0."""
+    first = row.step == -1 or (row.source == "update" and row.step == 0)
+    return not row.parent and (first or is_anchor(row))
 
-    Step -2 is the empty row that a thread's first run saved as a whole hangs the writes of its delta channels on
-    (``langgraph.pregel._loop.PregelLoop._put_exit_delta_writes``).
+
+def is_anchor(row: Checkpoint) -> bool:
+    """Whether the row only holds writes: a thread's first run that is saved as a whole hangs on it what it wrote to
+    channels kept as deltas (``langgraph.pregel._loop.PregelLoop._put_exit_delta_writes``). Its state is empty.
     """
-    return not row.parent and (row.step in (-1, -2) or (row.source == "update" and row.step == 0))
+    return row.step == -2 and row.source is None and not row.parent
 
 
 def forest(rows: Iterable[Checkpoint]) -> Forest:

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Literal, Protocol
 
-from turnstate.history.lines import Line
+from turnstate.history.lines import Line, is_anchor
 from turnstate.history.questions import Findings, Question
 from turnstate.history.steps import (
     ERROR,
@@ -148,7 +148,7 @@ def input_rows(line: Line, steps: Sequence[Step], writes: Mapping[str, Sequence[
     starts = []
     for i, (row, step) in enumerate(zip(line.rows, steps, strict=True)):
         whole_run = step.arrival in ("first", "run") and not step.took_input
-        whole_run &= row.source not in ("fork", "update")
+        whole_run &= row.source not in ("fork", "update") and not is_anchor(row)
         resumed = i > 0 and any(w.channel == RESUME for w in writes.get(line.rows[i - 1].id, ()))
         if row.source == "input" or (whole_run and not resumed):
             starts.append(i)
