@@ -11,7 +11,7 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from turnstate.commands import branches, diff, gaps, keys, options, show, threads, turns
+from turnstate.commands import branches, diff, gaps, keys, log, options, show, threads, turns
 from turnstate.commands.address import redacted
 from turnstate.commands.exits import CLEAN, INTERRUPTED, USAGE, Refused
 from turnstate.render.screen import OutputClosed, OutputFailed
@@ -38,6 +38,7 @@ _VERBS = (
     ("turns", turns.turns, turns.HELP),
     ("keys", keys.keys, keys.HELP),
     ("show", show.show, show.HELP),
+    ("log", log.log, log.HELP),
     ("diff", diff.diff, diff.HELP),
     ("gaps", gaps.gaps, gaps.HELP),
     ("branches", branches.branches, branches.HELP),

@@ -129,6 +129,7 @@ At = Annotated[
         show_default=False,
     ),
 ]
+Chart = Annotated[bool, typer.Option("--chart", help="Draw keys by turns, one sign a cell.")]
 Limit = Annotated[
     str | None, typer.Option("--limit", metavar="N", help="At most so many.", show_default=False)
 ]
@@ -185,8 +186,8 @@ def most(limit: str | None) -> int | None:
         typer.BadParameter: It is no whole number, or a negative one.
     """
     number = None if limit is None else whole_number(limit, "--limit")
-    if number is not None and number < 0:
-        raise typer.BadParameter("a limit is not negative.", param_hint="'--limit'")
+    if number is not None and number < 1:
+        raise typer.BadParameter("a limit is at least 1.", param_hint="'--limit'")
     return number
 
 

@@ -13,11 +13,13 @@ HELP = """List the turns of a thread, those that were pruned included
 Examples:
   turnstate turns THREAD
   turnstate turns THREAD --branch 1f1ecbd5-fe53
+  turnstate turns THREAD --chart
   turnstate turns THREAD --jsonl | jq -r 'select(.status == "error") | .turn'
 
 A turn is a question and everything up to the next one, counted from 1. Each has its status, time,
 checkpoints and the keys written in it; one that was pruned keeps its number and its row. Questions
-that came in one input share a row, such as 2–3. Notes, such as other branches, go to stderr.
+that came in one input share a row, such as 2–3. Notes, such as other branches, go to stderr. The
+chart has a row per key, and a column per turn.
 """
 
 
@@ -28,6 +30,7 @@ def turns(
     branch: options.Branch = None,
     messages: options.Messages = "messages",
     turns_by: options.TurnsBy = None,
+    chart: options.Chart = False,
     store: options.Store = None,
     schema: options.Schema = None,
     json: options.Json = False,
@@ -45,6 +48,13 @@ def turns(
         history = session.history_of(
             opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by
         )
+        if chart:
+            from turnstate.commands.log import draw
+            from turnstate.history.chart import chart_of
+            from turnstate.history.log import Log
+
+            draw(out, chart_of(Log(history)))
+            raise typer.Exit(CLEAN)
         report = turn_report(history)
     if out.form == "json":
         documents.write_json(out.screen, documents.turns_document(report))

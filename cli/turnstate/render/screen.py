@@ -7,9 +7,9 @@ import shutil
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TextIO
 
 _DELAY = 0.5  # seconds that work may take before a line says so
@@ -43,6 +43,12 @@ class Screen:
     color: bool
     err_color: bool
     width: int
+    _before_writing: list[Callable[[], None]] = field(default_factory=list, repr=False)
+
+    def _clear(self) -> None:
+        """Take back what says that work goes on: from here on the answer does."""
+        while self._before_writing:
+            self._before_writing.pop()()
 
     def data(self, text: str) -> None:
         """Write lines of data.
@@ -51,6 +57,7 @@ class Screen:
             OutputClosed: The reader has gone.
             OutputFailed: The text cannot be written.
         """
+        self._clear()
         try:
             self.out.write(text + "\n")
         except BrokenPipeError:
@@ -70,6 +77,7 @@ class Screen:
             OutputClosed: The reader of the data has gone.
             OutputFailed: The text cannot be written.
         """
+        self._clear()
         if self.err.isatty():
             text = textwrap.fill(
                 lead + text,
@@ -135,7 +143,8 @@ def _colored(color: str, stream: TextIO, env: Mapping[str, str]) -> bool:
 
 @contextmanager
 def progress(screen: Screen, what: str, env: Mapping[str, str] = os.environ) -> Iterator[None]:
-    """Say on ``err`` what is going on, once it has taken half a second, and take the line back at the end."""
+    """Say on ``err`` what is going on, once it has taken half a second, and take the line back at the end, or
+    as soon as something is written."""
     if not screen.err.isatty() or env.get("TERM") == "dumb":
         yield
         return
@@ -146,14 +155,19 @@ def progress(screen: Screen, what: str, env: Mapping[str, str] = os.environ) -> 
         screen.err.write(f"\r{what} …"[: screen.width])
         screen.err.flush()
 
-    timer = threading.Timer(_DELAY, show)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
+    def stop() -> None:
         timer.cancel()
         timer.join()
         if shown.is_set():
+            shown.clear()
             screen.err.write("\r\x1b[2K")
             screen.err.flush()
+
+    timer = threading.Timer(_DELAY, show)
+    timer.daemon = True
+    timer.start()
+    screen._before_writing.append(stop)
+    try:
+        yield
+    finally:
+        stop()

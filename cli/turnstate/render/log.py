@@ -1,0 +1,377 @@
+"""A log of versions in its forms: a table or blocks for a person, documents for programs, written as they come."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from turnstate.history.diff import Operation, diff, masked, masked_operations, patch
+from turnstate.history.gaps import Gap
+from turnstate.history.jsonform import jsonable
+from turnstate.history.keys import Key
+from turnstate.history.log import KeyLog, Logged, change_in_words, value_of
+from turnstate.history.times import iso
+from turnstate.render.diff import rows_of, unified_lines
+from turnstate.render.documents import Document, present, write_json
+from turnstate.render.listings import total_notes
+from turnstate.render.screen import Screen
+from turnstate.render.tables import Cell, Column, Style, write_table
+from turnstate.render.text import ago, clip, counted, numbers, one_line
+from turnstate.render.values import json_text, value_text
+from turnstate_backends.values import Absent, Stored
+
+SCHEMA = "turnstate.log/1"
+Entry = Logged | Gap
+
+_WORDS = 240  # characters of what changed, on a terminal
+_WITH_IDS = 150  # columns of a terminal that has room for checkpoint ids
+_STYLES: dict[str | None, Style] = {"added": "green", "removed": "red", "same": "dim", None: "yellow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is shown of each version beside when, who and how.
+
+    Attributes:
+        values: The value.
+        patches: The difference to the version before.
+        reveal: Secrets too.
+        name: How a key is addressed, where several are told of in one list; else None.
+    """
+
+    values: bool
+    patches: bool
+    reveal: bool
+    name: Callable[[Key], str] | None = None
+
+
+# For a person.
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A version without its payloads, so that a long log can wait for its columns to be measured."""
+
+    version: Logged
+    words: str
+
+
+def line_of(entry: Entry, shown: Shown) -> Line | Gap:
+    """An entry as the table needs it."""
+    if isinstance(entry, Gap):
+        return entry
+    words = change_in_words(entry, reveal=shown.reveal)
+    return Line(replace(entry, before=None, now=None), words)
+
+
+def write_table_of(screen: Screen, entries: Iterable[Entry], shown: Shown) -> None:
+    """One row per version, and one per gap where it lies."""
+    lines = [line_of(entry, shown) for entry in entries]
+    versions = [line.version for line in lines if isinstance(line, Line)]
+    several = any(n > 1 for n in Counter((v.key, v.turns) for v in versions if v.turns).values())
+    ids = not screen.interactive or screen.width >= _WITH_IDS
+    runs = any(version.run for version in versions)
+    columns = [
+        Column("turn", right=True),
+        *([Column("key", text=True)] if shown.name else []),
+        Column("time"),
+        Column("step", right=True),
+        Column("node"),
+        Column("change"),
+        *([Column("ends")] if several else []),
+        *([Column("run", text=True, one_line=True)] if runs else []),
+        *([Column("checkpoint")] if ids else []),
+        Column("what", text=True, one_line=True),
+    ]
+
+    def cells(line: Line | Gap) -> list[Cell]:
+        if isinstance(line, Gap):
+            before = [Cell(numbers(line.turns).replace(" ", "")), *([Cell("")] if shown.name else [])]
+            after = [Cell("")] * (several + runs + ids)
+            words = gap_in_words(line)
+            return [*before, Cell(""), Cell(""), Cell(""), Cell(line.kind, "red"), *after, Cell(words, "red")]
+        version = line.version
+        words = clip(line.words, _WORDS) if screen.interactive else line.words
+        return [
+            Cell(_turns(version)),
+            *([Cell(shown.name(version.key), "bold")] if shown.name else []),
+            Cell(_moment(screen, version.time)),
+            Cell("" if version.step is None else str(version.step)),
+            Cell(",".join(version.nodes)),
+            Cell(change_name(version), _STYLES.get(version.change, "")),
+            *([Cell("*" if version.ends_turn else "")] if several else []),
+            *([Cell(version.run or "")] if runs else []),
+            *([Cell(version.checkpoint)] if ids else []),
+            Cell(words),
+        ]
+
+    write_table(screen, columns, [cells(line) for line in lines])
+
+
+def write_blocks(screen: Screen, entries: Iterable[Entry], shown: Shown) -> None:
+    """Each version under a line of its own, with its value or what changed."""
+    for entry in entries:
+        if isinstance(entry, Gap):
+            screen.data(screen.on_out(one_line(gap_in_words(entry)), "red"))
+            continue
+        screen.data(screen.on_out(one_line(_heading(entry, shown)), "bold"))
+        if shown.patches:
+            for line in _patch_lines(screen, entry, shown.reveal):
+                screen.data(line)
+        if shown.values or (shown.patches and not isinstance(entry.before, Stored)):
+            screen.data(_value_text(entry, shown.reveal))
+
+
+def write_log(screen: Screen, log: KeyLog, shown: Shown, *, titled: bool) -> None:
+    """One log for a person.
+
+    Args:
+        screen: Where to.
+        log: What to read.
+        shown: What of each version.
+        titled: Several logs follow one another, so each is headed by its key.
+    """
+    if titled:
+        screen.data(screen.on_out(one_line(log.name), "bold"))
+    if shown.values or shown.patches:
+        write_blocks(screen, log, shown)
+    else:
+        write_table_of(screen, log, shown)
+    facts = _facts(log)
+    if facts:
+        screen.note(" · ".join(map(one_line, facts)))
+    for note in total_notes(log.history.turns):
+        screen.note(note)
+
+
+def _facts(log: KeyLog) -> list[str]:
+    """What a log of one key must not leave unsaid."""
+    if log.key is None:
+        return []
+    facts = [log.name] if log.key.entry is None else [log.name, f"channel {log.key.channel}"]
+    turns = log.turns_written
+    if turns:
+        facts.append(f"written in {counted(len(turns), 'turn')} ({numbers(turns)})")
+    if log.earlier_unknown:
+        too = " too" if turns else ""
+        facts.append(f"rows that are gone wrote it{too}, in turns that can no longer be told")
+    if not (turns or log.earlier_unknown):
+        facts.append("which turns wrote it can no longer be told")
+    return facts
+
+
+def _turns(version: Logged) -> str:
+    return numbers(version.turns).replace(" ", "") if version.turns else "?"
+
+
+def _heading(version: Logged, shown: Shown) -> str:
+    facts = [f"turn {_turns(version)}" if version.turns else "written in rows that are gone"]
+    if shown.name:
+        facts.insert(0, shown.name(version.key))
+    if version.time is not None:
+        facts.append(iso(version.time))
+    if version.step is not None:
+        facts.append(f"step {version.step}")
+    facts += [", ".join(version.nodes)] if version.nodes else []
+    facts.append(change_name(version) + (" (inferred: the value changed)" if version.inferred else ""))
+    facts += [f"run {version.run}"] if version.run else []
+    facts += [f"checkpoint {version.checkpoint}"]
+    return " · ".join(facts)
+
+
+def change_name(version: Logged) -> str:
+    """The change in a word; ``written`` where two values cannot be compared."""
+    if version.change is not None:
+        return version.change
+    return "written" if not isinstance(version.now, Absent) else version.now.kind
+
+
+def gap_in_words(gap: Gap) -> str:
+    """Which rows are gone, in one line."""
+    where = f"before {gap.before}" if gap.after is None else f"between {gap.after} and {gap.before}"
+    turns = f" of turn{'s' if len(gap.turns) > 1 else ''} {numbers(gap.turns)}" if gap.turns else ""
+    steps = f", steps {gap.steps.first} to {gap.steps.last}" if gap.steps else ""
+    return f"rows{turns} are gone {where}{steps}"
+
+
+def _moment(screen: Screen, moment: datetime | None) -> str:
+    if moment is None:
+        return ""
+    return ago(moment, datetime.now(UTC)) if screen.interactive else iso(moment)
+
+
+def _value_text(version: Logged, reveal: bool) -> str:
+    if version.now is None:
+        return "(no longer there)"
+    if isinstance(version.now, Absent):
+        return value_text(version.now)
+    return value_text(value_of(version.key, version.now, reveal=reveal)[0])
+
+
+def _patch_lines(screen: Screen, version: Logged, reveal: bool) -> Iterator[str]:
+    sides = _sides(version, reveal)
+    if sides is not None:
+        old, new, operations = sides
+        yield from unified_lines(rows_of(old, new, operations), color=screen.color)
+
+
+def _sides(version: Logged, reveal: bool) -> tuple[Any, Any, tuple[Operation, ...]] | None:
+    """The JSON forms of the value before and now, and what makes the one into the other; None without either."""
+    if not isinstance(version.before, Stored) or not isinstance(version.now, Stored):
+        return None
+    old, new = (value_of(version.key, part, reveal=True)[0] for part in (version.before, version.now))
+    if isinstance(old, Absent) or isinstance(new, Absent):
+        return None
+    forms = jsonable(old), jsonable(new)
+    operations = diff(*forms)
+    if reveal:
+        return *forms, operations
+    return masked(forms[0]), masked(forms[1]), masked_operations(operations)
+
+
+# For programs.
+
+
+def version_document(version: Logged, shown: Shown) -> Document:
+    """One version of ``turnstate.log/1``."""
+    document: Document = {}
+    if shown.name:
+        document = present(key=shown.name(version.key), channel=version.key.channel, entry=version.key.entry)
+    document |= present(
+        turn=version.turns[-1] if version.turns else None,
+        turns=list(version.turns) if len(version.turns) > 1 else None,
+        checkpoint=version.checkpoint,
+        step=version.step,
+        time=None if version.time is None else iso(version.time),
+        node=version.nodes[-1] if version.nodes else None,
+        nodes=list(version.nodes) if len(version.nodes) > 1 else None,
+        run=version.run,
+        change=version.change,
+        ends_turn=version.ends_turn or None,
+        inferred=version.inferred or None,
+        lost=version.lost or None,
+    )
+    document |= _value_fields(version, shown)
+    if shown.patches and (sides := _sides(version, shown.reveal)) is not None:
+        document["patch"] = patch(sides[2])
+    return document
+
+
+def _value_fields(version: Logged, shown: Shown) -> Document:
+    if version.now is None:
+        return {"absence": "removed"}
+    value, whole, is_field = (
+        (version.now, None, False)
+        if isinstance(version.now, Absent)
+        else value_of(version.key, version.now, reveal=shown.reveal)
+        if shown.values
+        else (None, None, False)
+    )
+    if isinstance(value, Absent):
+        stored = {"stored": jsonable(dict(value.stored))} if value.stored else {}
+        return {"absence": value.kind, **stored}
+    if not shown.values:
+        return {}
+    return {"value": jsonable(value), **({"entry": jsonable(whole)} if is_field else {})}
+
+
+def gap_document(gap: Gap) -> Document:
+    """A gap as a log names it; ``gaps`` tells all about it."""
+    return present(
+        turns=list(gap.turns),
+        kind=gap.kind,
+        after=gap.after,
+        before=gap.before,
+        steps_missing=None if gap.steps is None else [gap.steps.first, gap.steps.last],
+    )
+
+
+def document_lines(
+    screen: Screen,
+    head: Document,
+    name: str,
+    items: Iterable[Iterable[str]],
+    tail: Callable[[], Document],
+) -> Iterator[str]:
+    """One document over several lines, so that a list in it is never held as a whole.
+
+    Args:
+        screen: Where it goes.
+        head: Fields before the list.
+        name: The list's field.
+        items: The lines of each item.
+        tail: Fields after it, asked for at the end.
+    """
+    held = json_text(head, ascii_only=screen.ascii_only)[:-1] + f", {json.dumps(name)}: ["
+    first = True
+    for item in items:
+        for n, line in enumerate(item):
+            yield held + ("," if n == 0 and not first else "")
+            held = line
+        first = False
+    yield held
+    rest = json_text(tail(), ascii_only=screen.ascii_only)[1:]
+    yield "]" + (", " if len(rest) > 1 else "") + rest
+
+
+def log_lines(screen: Screen, log: KeyLog, shown: Shown) -> Iterator[str]:
+    """``turnstate.log/1``, one line per version."""
+    gaps: list[Document] = []
+
+    def items() -> Iterator[list[str]]:
+        for entry in log:
+            if isinstance(entry, Gap):
+                gaps.append(gap_document(entry))
+            else:
+                yield [json_text(version_document(entry, shown), ascii_only=screen.ascii_only)]
+
+    def tail() -> Document:
+        turns = log.history.turns
+        written = {"turns_written": list(log.turns_written)} if log.key else {}
+        return {
+            **written,
+            **present(earlier_unknown=log.earlier_unknown or None),
+            "gaps": gaps,
+            "total_turns": turns.total,
+            "total_is": turns.total_is,
+            "turns_by": turns.by,
+        }
+
+    return document_lines(screen, head(log), "versions", items(), tail)
+
+
+def logs_lines(
+    screen: Screen, thread: str, ns: str, pattern: str, logs: Iterable[KeyLog], shown: Shown
+) -> Iterator[str]:
+    """``turnstate.log/1`` of a pattern: ``logs``, one per key."""
+    common = {"schema": SCHEMA, "thread": thread, "namespace": ns, "key": pattern}
+    return document_lines(screen, common, "logs", (log_lines(screen, log, shown) for log in logs), dict)
+
+
+def head(log: KeyLog) -> Document:
+    """What every document of one log begins with."""
+    document: Document = {"schema": SCHEMA, "thread": log.history.thread, "namespace": log.history.ns}
+    if log.key is None:
+        return document
+    return document | present(key=log.name, channel=log.key.channel, entry=log.key.entry)
+
+
+def write_document(screen: Screen, lines: Iterable[str]) -> None:
+    """Print a document that comes in lines: as it comes, or laid out for a person."""
+    if screen.interactive:
+        write_json(screen, json.loads("\n".join(lines)))
+        return
+    for line in lines:
+        screen.data(line)
+
+
+def write_lines(screen: Screen, log: KeyLog, shown: Shown) -> None:
+    """``turnstate.log/1``, one document per version, and one with ``gap`` per gap where it lies."""
+    common = head(log)
+    for entry in log:
+        fields = {"gap": gap_document(entry)} if isinstance(entry, Gap) else version_document(entry, shown)
+        screen.data(json_text({**common, **fields}, ascii_only=screen.ascii_only))
