@@ -138,9 +138,9 @@ class BranchReport:
 def branch_report(history: ThreadHistory) -> BranchReport:
     """The branches of the history's namespace, which must have rows, as the head's line and its forks."""
     forest = history.forest
-    history = history.along(forest.head)
-    if any(len(children) > 1 for children in forest.children.values()) or len(forest.tips) > 1:
-        _ = history.writes  # read once for all branches
+    if history.line.rows[-1].id != forest.head:
+        history = history.along(forest.head)
+    _ = history.turns  # reads what the other lines then share
     limbs = limbs_of(forest, history.line)
     rows = []
     for number, depth in _in_tree_order(limbs):

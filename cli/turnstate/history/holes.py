@@ -113,10 +113,10 @@ def find_holes(
 
 def _unsaved(line: Line, i: int) -> Steps | None:
     """The steps between a row and its kept parent."""
-    (before, _), (after, _) = step_of(line.rows[i - 1]), step_of(line.rows[i])
+    (before, sure), (after, also_sure) = step_of(line.rows[i - 1]), step_of(line.rows[i])
     if before is None or after is None or after <= before + 1:
         return None
-    return Steps(before + 1, after - 1)
+    return Steps(before + 1, after - 1, "exact" if sure and also_sure else "at_least")
 
 
 def _between(line: Line, i: int, forked: bool) -> Steps:
