@@ -868,3 +868,13 @@ def test_values_of_damaged_checkpoints_are_neither_lost_nor_an_error(pg_dsn: str
     with _open(pg_dsn) as store:
         assert list(store.lost_values("t", "")) == []
         assert list(store.unreferenced_values("t", "")) == [("b", "2.0")]
+
+
+def test_a_table_that_a_migration_has_locked_is_said_to_be_locked(pg_dsn: str) -> None:
+    _record(pg_dsn, "a")
+    with psycopg.connect(pg_dsn) as migration:
+        migration.execute("LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE")
+        impatient = f"{pg_dsn}{'&' if '?' in pg_dsn else '?'}options=-c%20lock_timeout%3D100ms"
+        with pytest.raises(StoreError) as caught, _open(impatient) as store:
+            list(store.checkpoints("a", ""))
+    assert caught.value.what.endswith("is locked")

@@ -20,11 +20,14 @@ from turnstate_backends.postgres_errors import connection_failure
 
 # search_path: no function or operator of the store is called. row_security: a policy that hides rows
 # raises an error instead of making them look pruned. jit: compiling takes longer than these statements.
-# The scans: rows are wide and statistics often old, so every read goes along an index.
+# The scans: rows are wide and statistics often old, so every read goes along an index. lock_timeout: only
+# ACCESS EXCLUSIVE keeps a reader waiting (a migration, VACUUM FULL), and whoever waits is told.
 SETTINGS: Final = """
 select pg_catalog.set_config('search_path', 'pg_catalog', true),
        pg_catalog.set_config('row_security', 'off', true),
        pg_catalog.set_config('jit', 'off', true),
+       pg_catalog.set_config('lock_timeout', coalesce(
+           nullif(pg_catalog.current_setting('lock_timeout'), '0'), '10s'), true),
        pg_catalog.set_config('enable_seqscan', 'off', true),
        pg_catalog.set_config('enable_bitmapscan', 'off', true)
 """

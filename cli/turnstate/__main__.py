@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from turnstate.commands.app import main
+
+def main() -> int:
+    """Run the program; an interrupt while it is still being loaded ends like any other."""
+    try:
+        from turnstate.commands.app import main as program
+    except KeyboardInterrupt:
+        return 130
+    return program()
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -87,7 +87,8 @@ def remember_secrets(address: str, env: Mapping[str, str]) -> None:
     try:
         parsed = parse(address)
     except StoreError:
-        _secrets.add(address)
+        if "@" in address or "password" in address.lower():
+            _secrets.add(address)
     else:
         _secrets.update(parsed.secrets if isinstance(parsed, PostgresAddress) else ())
 
