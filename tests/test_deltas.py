@@ -457,6 +457,7 @@ def test_questions_are_counted_with_and_without_snapshots(
         turns = ThreadHistory(store, "t").turns
         assert [turn.question for turn in turns.turns] == [None, "Q1", "Q2", "Q3", "Q4"]
         assert (turns.by, turns.total_is) == ("questions", "exact")
+        assert {turn.status for turn in turns.turns[1:]} == {"complete"}
 
 
 @pytest.mark.parametrize("frequency", [1, 3, 100])

@@ -222,7 +222,9 @@ def _status(last: int, line: Line, steps: Sequence[Step], question: Question, re
         return "error"
     if INTERRUPT in channels:
         return "interrupted"
-    if _task_writes(on_last):
+    # A run saved as a whole hangs what it wrote to channels kept as deltas on the row before it.
+    of_next_run = last + 1 < len(steps) and steps[last + 1].arrival == "run"
+    if _task_writes(on_last) and not of_next_run:
         return "unfinished"
     if last == question.start and question.waiting:
         return "never_ran"
