@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 import jsonpatch
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cli_run import Result, run, run_in_terminal, store
 from recorded import copy_db, recording
+from test_diff_operations import VALUES
 from turnstate.history.diff import diff
 from turnstate.history.jsonform import jsonable
 from turnstate.render.diff import rows_of, unified_lines, word_spans
@@ -382,6 +386,15 @@ def test_places_are_written_so_that_any_name_can_be_read() -> None:
     assert lines({1: "a"}, {}) == ['~ $  {1: "a"} → {}']
 
 
+def test_a_class_that_is_named_like_a_form_of_ours_is_shown_as_an_instance() -> None:
+    assert lines(Tagged("dict", ["a"]), Tagged("dict", ["b", 1])) == ['~ $[0]  "a" → "b"', "+ $[1]  1"]
+    assert lines(Tagged("dict", [[1, 2]]), Tagged("dict", [[1, 2], 3])) == ["  $[0]  list[2]", "+ $[1]  3"]
+    assert lines(Tagged("float", "x"), Tagged("float", "y")) == ['~ $  float "x" → float "y"']
+    assert lines(Tagged("bytes", 1), Tagged("builtins.set", 2)) == [
+        "~ $  bytes 1 → set 2  (bytes → builtins.set)"
+    ]
+
+
 def test_bytes_are_shown_by_length_and_digits_long_ones_by_hash() -> None:
     assert lines(b"\x00\xff", b"\x01") == ["~ $  bytes[2] 00ff → bytes[1] 01"]
     (line,) = lines(b"", bytes(100))
@@ -454,3 +467,14 @@ def test_a_channel_whose_rule_the_user_gives_is_compared_by_its_entries() -> Non
     assert "incomparable" not in document
     added = [c for c in document["changes"] if c["channel"] == "tool_state"]
     assert [(c["key"], c["change"], c["to"]) for c in added] == [("lookup/4", "added", 40)]
+
+
+@given(VALUES, VALUES, st.sampled_from([None, 0, 2]))
+@settings(max_examples=300, deadline=None)
+def test_any_difference_can_be_shown(old: Any, new: Any, context: int | None) -> None:
+    shown = lines(old, new, context=context)
+    moves = [char for char in "".join(shown) if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")]
+    assert moves in ([], ["\t"] * len(moves))
+    assert [line for line in shown if line[0] not in "+-~ "] == []
+    differ = [each for each in diff(jsonable(old), jsonable(new)) if not each.order_only]
+    assert bool(shown) == bool(differ)

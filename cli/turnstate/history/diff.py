@@ -109,6 +109,13 @@ def form_type(form: Any) -> str:
     return "null" if form is None else type(form).__name__
 
 
+def is_mapping_of_pairs(form: Any) -> bool:
+    """Whether a JSON form is that of a mapping that JSON cannot hold as an object: ``[[name, item], …]``."""
+    if type(form) is not dict or form.get("$type") != "dict" or type(form.get("$value")) is not list:
+        return False
+    return all(type(item) is list and len(item) == 2 for item in form["$value"])
+
+
 # Walking.
 
 
@@ -164,17 +171,13 @@ def _instances(
     here, there = (*path, "$value"), (*was, "$value")
     if kind != new["$type"]:
         found.append(Operation("replace", (*path, "$type"), (*was, "$type"), kind, new["$type"]))
-    elif kind == "dict" and _is_paired(a) and _is_paired(b):
+    elif is_mapping_of_pairs(old) and is_mapping_of_pairs(new):
         _pairs(a, b, here, there, found)
         return
     elif kind in SETS and type(a) is list and type(b) is list:
         _members(a, b, here, there, found)
         return
     _walk(a, b, here, there, found)
-
-
-def _is_paired(form: Any) -> bool:
-    return type(form) is list and all(type(item) is list and len(item) == 2 for item in form)
 
 
 # Lists.

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from turnstate.history.align import aligned
 from turnstate.history.changes import DiffReport, End, Incomparable, KeyChange
-from turnstate.history.diff import SETS, Operation, Path, form_type, patch
+from turnstate.history.diff import SETS, Operation, Path, form_type, is_mapping_of_pairs, patch
 from turnstate.history.jsonform import plain
 from turnstate.history.summary import atom
 from turnstate.render.documents import Document, present
@@ -270,7 +270,10 @@ class _Around:
 
 
 def _has_order(form: Any, parent: Path) -> bool:
-    return parent[-1:] != ("$value",) or _at(form, parent[:-1])["$type"] not in (*SETS, "dict")
+    if parent[-1:] != ("$value",):
+        return True
+    holder = _at(form, parent[:-1])
+    return holder["$type"] not in SETS and not is_mapping_of_pairs(holder)
 
 
 def _at(form: Any, path: Path) -> Any:
@@ -285,7 +288,7 @@ def _part(form: Any, path: Path, part: Any) -> Any:
 
 
 def _is_pair(form: Any, path: Path) -> bool:
-    return len(path) > 1 and path[-2] == "$value" and _at(form, path[:-2])["$type"] == "dict"
+    return len(path) > 1 and path[-2] == "$value" and is_mapping_of_pairs(_at(form, path[:-2]))
 
 
 def _where(form: Any, path: Path) -> str:
@@ -295,10 +298,10 @@ def _where(form: Any, path: Path) -> str:
     while n < len(path):
         step = path[n]
         if step == "$value" and isinstance(form, dict) and "$type" in form and n + 1 < len(path):
-            kind, form = form["$type"], form["$value"]
+            kind, paired, form = form["$type"], is_mapping_of_pairs(form), form["$value"]
             n += 1
             step = path[n]
-            if kind == "dict" and isinstance(step, int):
+            if paired and isinstance(step, int):
                 words += f"[{_one_line_of(form[step][0])}]"
                 form = form[step][1] if path[n + 1 : n + 2] == (1,) else form[step]
                 n += 2 if path[n + 1 : n + 2] == (1,) else 1
