@@ -298,3 +298,13 @@ def test_entries_named_1_and_text_1_are_two_keys(tmp_path: Path) -> None:
     assert shown(path, "1", 1).value == "text"
     assert shown(path, "int(1)", 1).value == "number"
     assert shown(path, "None", 1).value == 0
+
+
+def test_a_corrected_question_is_the_one_that_was_corrected_among_equal_texts(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(State).add_node("a", answer).add_edge(START, "a").compile(checkpointer=saver)
+        for number in (1, 2, 3):
+            graph.invoke({"messages": [HumanMessage("yes", id=f"h{number}")]}, CONFIG)
+        graph.update_state(CONFIG, {"messages": [HumanMessage("no", id="h2")]}, as_node="a")
+    assert questions(path) == ["yes", "no", "yes"]

@@ -8,7 +8,7 @@ because libpq repeats the text it cannot read, password included.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote
@@ -326,6 +326,17 @@ def spellings_of(secret: str) -> frozenset[str]:
     """The ways a secret can be written in an address or in a message about one."""
     escaped = secret.replace("\\", "\\\\").replace("'", "\\'")
     return frozenset({secret, quote(secret, safe=""), quote(secret), escaped, repr(secret)[1:-1]}) - {""}
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """``text`` with ``***`` for every secret in it.
+
+    A short secret also occurs inside words, where it gives nothing away: it is replaced where it stands alone.
+    """
+    for secret in sorted((s for s in secrets if s.strip()), key=len, reverse=True):
+        pattern = re.escape(secret) if len(secret) > 3 else rf"(?<!\w){re.escape(secret)}(?!\w)"
+        text = re.sub(pattern, "***", text)
+    return text
 
 
 def _display_url(params: Mapping[str, str]) -> str:

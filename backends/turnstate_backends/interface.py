@@ -112,6 +112,26 @@ class Write:
     value: Stored
 
 
+def source_of(stored: object) -> str | None:
+    """``metadata.source`` as one of LangGraph's four words; None for anything else that a writer put there."""
+    return stored if isinstance(stored, str) and stored in _SOURCES else None
+
+
+def step_of(stored: object) -> int | None:
+    """``metadata.step`` as a whole number, also where a writer stored it as text or as a float; else None."""
+    if isinstance(stored, bool) or not isinstance(stored, int | float | str):
+        return None
+    try:
+        number = float(stored)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() and abs(number) < _FARTHEST_STEP else None
+
+
+_SOURCES = frozenset({"input", "loop", "update", "fork"})
+_FARTHEST_STEP = 2**53  # beyond it a float is no longer a whole number for sure
+
+
 class Store(Protocol):
     """Read-only access to one checkpointer's store, in one snapshot.
 
@@ -125,7 +145,7 @@ class Store(Protocol):
     def threads(
         self, *, limit: int | None = None, pattern: str | None = None, thread: str | None = None
     ) -> Sequence[ThreadRow]:
-        """Threads by last activity (greatest checkpoint id), most recent first.
+        """Threads by last activity (greatest checkpoint id), most recent first; of equals the lesser thread id first.
 
         Args:
             limit: At most so many.

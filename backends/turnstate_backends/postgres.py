@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -22,7 +21,7 @@ import psycopg
 from psycopg import sql
 
 from turnstate_backends.address import PostgresAddress, spellings_of
-from turnstate_backends.interface import Checkpoint, ThreadRow, Write, delta_updates
+from turnstate_backends.interface import Checkpoint, ThreadRow, Write, delta_updates, source_of, step_of
 from turnstate_backends.postgres_connection import SETTINGS, begin, connect, unchecked_text
 from turnstate_backends.postgres_errors import store_errors
 from turnstate_backends.postgres_layout import LAYOUT, TABLES, layout
@@ -230,7 +229,7 @@ class PostgresStore:
             for found, last in self._all(NAMESPACES):
                 if pattern is None or fnmatchcase(found, pattern):
                     latest[found] = max(latest.get(found, ""), last or "")
-            chosen = sorted(latest, key=lambda found: (latest[found], found), reverse=True)
+            chosen = sorted(sorted(latest), key=latest.__getitem__, reverse=True)
         chosen = self._storable(chosen[:limit])
         if not chosen:
             return []
@@ -238,7 +237,7 @@ class PostgresStore:
         for found, ns, checkpoints, first, last in self._all(COUNTS, [chosen]):
             rows.setdefault(found, []).append((ns, checkpoints, first or "", last or ""))
         listed = [_thread_row(found, namespaces) for found, namespaces in rows.items()]
-        return sorted(listed, key=lambda row: (row.last, row.id), reverse=True)
+        return sorted(sorted(listed, key=lambda row: row.id), key=lambda row: row.last, reverse=True)
 
     def checkpoints(self, thread: str, ns: str) -> Iterable[Checkpoint]:
         if self._storable([thread, ns]) != [thread, ns]:
@@ -246,9 +245,10 @@ class PostgresStore:
         for id_, parent, source, step, run_id, deltas in self._stream(CHECKPOINTS, [thread, ns]):
             if id_ is not None:
                 counters = dict(sorted(json.loads(deltas or "{}").items()))
-                number = _whole_number(step)
                 updates = delta_updates(counters)
-                yield Checkpoint(id_, parent or None, source, number, run_id, tuple(counters), updates)
+                yield Checkpoint(
+                    id_, parent or None, source_of(source), step_of(step), run_id, tuple(counters), updates
+                )
 
     def writes(
         self,
@@ -302,6 +302,7 @@ class PostgresStore:
         wanted = None if channels is None else self._storable(channels)
         params = {"thread": thread, "ns": ns, "ids": ids, "channels": wanted}
         held: dict[str, Stored | Absent] = {}
+        in_blob: set[str] = set()  # channels whose held value wins over what stands inline
         rows = self._stream(VALUES, params) if len(ids) > 1 else self._all(VALUES, params)
         for id_, group in groupby(rows, key=itemgetter(0)):
             found: dict[str, Stored | Absent] = {}
@@ -312,9 +313,10 @@ class PostgresStore:
                     found = dict.fromkeys(
                         ["*"] if channels is None else channels, Absent("undecodable", reason)
                     )
-                elif told and inlined is None:
+                elif told and (inlined is None or channel in in_blob):
                     found[channel] = held[channel]
                 else:
+                    (in_blob.add if row[0] else in_blob.discard)(channel)
                     value = self._value(thread, ns, channel, version, inlined, is_delta, *row)
                     found[channel] = value
                     if isinstance(value, Absent) and value.kind == "value_missing":
@@ -471,12 +473,6 @@ def _emptied_by_name(channel: str, version: str) -> bool:
     """Whether a version without a row is no loss: consumed by its step, or, in checkpoint-postgres 1.0,
     a version that ends in the hash of the value and has none (``get_next_version``)."""
     return channel.startswith(_CONSUMED) or version.endswith(".")
-
-
-def _whole_number(text: str | None) -> int | None:
-    """A step as metadata has it: a number, now and then a string or ``3.0``; anything else is no step."""
-    match = re.fullmatch(r"(-?[0-9]{1,18})(?:\.0*)?", text or "")
-    return int(match[1]) if match else None
 
 
 def _version_texts(versions: str | None) -> dict[str, str]:

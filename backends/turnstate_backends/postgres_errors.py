@@ -12,6 +12,7 @@ from typing import Final
 
 import psycopg
 
+from turnstate_backends.address import redact
 from turnstate_backends.interface import StoreError
 
 # What libpq and the server say while connecting, where there is no SQLSTATE, and what to do about it.
@@ -95,10 +96,8 @@ def connection_failure(message: str, name: str, secrets: frozenset[str]) -> Stor
 
 def _reason(message: str, secrets: frozenset[str]) -> str:
     """The line of a driver's message that tells most, secrets replaced."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        # A short secret also occurs inside words, where it gives nothing away.
-        pattern = re.escape(secret) if len(secret) > 3 else rf"(?<!\w){re.escape(secret)}(?!\w)"
-        message = re.sub(pattern, "***", message)
-    lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason was given"]
+    lines = [line.strip() for line in redact(message, secrets).splitlines() if line.strip()] or [
+        "no reason was given"
+    ]
     chosen = next((line for line in lines if "FATAL:" in line), lines[0])
     return " ".join(re.sub(r"^(connection failed|connection is bad): ", "", chosen).split())

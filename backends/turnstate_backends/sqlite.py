@@ -20,7 +20,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from turnstate_backends import heads, payload
-from turnstate_backends.interface import Checkpoint, StoreError, ThreadRow, Write, delta_updates
+from turnstate_backends.interface import (
+    Checkpoint,
+    StoreError,
+    ThreadRow,
+    Write,
+    delta_updates,
+    source_of,
+    step_of,
+)
 from turnstate_backends.values import AbsenceKind, Absent, Stored
 
 if TYPE_CHECKING:
@@ -198,8 +206,8 @@ class SqliteStore:
             yield Checkpoint(
                 id=decode(checkpoint),
                 parent=decode(parent) or None,
-                source=source if isinstance(source, str) else None,
-                step=step if isinstance(step, int) and not isinstance(step, bool) else None,
+                source=source_of(source),
+                step=step_of(step),
                 run_id=run_id if isinstance(run_id, str) else None,
                 delta_channels=tuple(counters) if isinstance(counters, dict) else (),
                 delta_updates=delta_updates(counters),
@@ -406,7 +414,8 @@ class _State:
 
     @property
     def versions(self) -> Mapping[str, str]:
-        return {name: str(payload.decode(version)) for name, version in self.stored_versions.items()}
+        decoded = ((name, payload.decode(version)) for name, version in self.stored_versions.items())
+        return {name: str(version) for name, version in decoded if version is not None}
 
     @property
     def seen(self) -> Mapping[str, Mapping[str, str]]:

@@ -95,7 +95,6 @@ def remember_secrets(address: str, env: Mapping[str, str]) -> None:
 
 def redacted(text: str) -> str:
     """``text`` without the passwords of the addresses that were opened, or that stand in a URL within it."""
-    text = _IN_URL.sub(r"\1***@", text)
-    for secret in sorted(_secrets - {""}, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return text
+    from turnstate_backends.address import redact
+
+    return redact(_IN_URL.sub(r"\1***@", text), _secrets)

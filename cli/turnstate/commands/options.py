@@ -6,6 +6,7 @@ Every option is text or a flag, so that Typer has nothing to coerce and starts w
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -199,9 +200,10 @@ def moment(text: str, option: str, now: datetime | None = None) -> datetime:
     """
     from turnstate.history.times import parse_time
 
-    if match := _AGO.fullmatch(text):
-        return (now or datetime.now(UTC)) - timedelta(**{_UNITS[match[2]]: int(match[1])})
     found = parse_time(text)
+    if match := _AGO.fullmatch(text):
+        with suppress(OverflowError):  # before the calendar begins
+            found = (now or datetime.now(UTC)) - timedelta(**{_UNITS[match[2]]: int(match[1])})
     if found is None:
         raise typer.BadParameter(
             f"{text!r} is no time; write 2026-03-01T12:00Z, or 30m, 2h, 7d.", param_hint=f"'{option}'"

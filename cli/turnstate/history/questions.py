@@ -185,7 +185,7 @@ def _from_outside(
     found.asides += [Aside(m.text, i, "summary") for m in brought if m.role == "human" and m.summary]
     found.removes |= any(m.role == "remove" for m in brought)
     if step.arrival == "update" and not _asks_again(i, steps, known.reader.on(parent.id)):
-        known.correct(brought, found.questions)
+        known.correct(brought, found.questions, parent.id)
     return known.new(brought, at_input=step.took_input or step.arrival == "update", row=i)
 
 
@@ -288,7 +288,6 @@ class _Known:
         self._ids: dict[str, str] = {}
         self._contents: list[str] = []
         self._held: list[str] = []  # of those, the contents that came into the list
-        self._texts: dict[str, str] = {}
         self._nameless = False  # a question without a known id was met
         self._unsure: list[int] = []  # rows at which a message got an id that its write does not tell
         self._tip = reader.state(line.rows[-1].id)
@@ -357,23 +356,28 @@ class _Known:
                     self.unsure_of(row)
         self._contents += [m.content for m in asked]
         self._held += [] if waiting else [m.content for m in asked]
-        self._texts |= {m.content: m.text for m in asked}
         return asked
 
-    def correct(self, brought: Sequence[Message], questions: list[Question]) -> None:
-        """Take over the changed text of questions that are known, so that they are not new."""
-        humans = [m for m in brought if m.role == "human" and m.id]
-        if any(m.id not in self._ids for m in humans):
-            self._learn()
-        for message in humans:
-            old = self._texts.get(self._ids.get(message.id or "", ""))
-            if old is not None:
-                for n, question in enumerate(questions):
-                    if question.text == old:
-                        questions[n] = replace(question, text=message.text)
-            if message.id in self._ids:
-                self._held = [message.content if c == self._ids[message.id] else c for c in self._held]
-                self._ids[message.id] = message.content
+    def correct(self, brought: Sequence[Message], questions: list[Question], before: str) -> None:
+        """Take over the changed text of questions that are known, so that they are not new.
+
+        Args:
+            brought: What ``update_state`` wrote.
+            questions: Those found so far; a corrected one is replaced.
+            before: The checkpoint that it wrote on, whose list tells which of several equal texts it changed.
+        """
+        held = [m for m in self.reader.state(before) or () if self._counts(m)]
+        for message in (m for m in brought if m.role == "human" and m.id):
+            old = next((m for m in held if m.id == message.id), None)
+            if old is None:
+                continue
+            later = sum(1 for m in held[held.index(old) + 1 :] if m.content == old.content)
+            same = [n for n, question in enumerate(questions) if question.text == old.text]
+            if len(same) > later:
+                n = same[-1 - later]
+                questions[n] = replace(questions[n], text=message.text)
+            self._held = [message.content if c == old.content else c for c in self._held]
+            self._ids[message.id or ""] = message.content
 
     def _is_new(self, message: Message, at_input: bool) -> bool:
         if message.id is None or message.id not in self._ids:

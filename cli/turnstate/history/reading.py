@@ -206,11 +206,15 @@ def read_all(
     state = dict(sorted(_state(history, place, None).items(), key=lambda item: item[0]))
     names = key_names.display_names(key_names.all_keys(state, internal=internal))
     wanted = key_names.matching(pattern, names)
+    index = versions_by_key(history, {key.channel for key in wanted}, at=place.row) if wanted else None
     if not wanted:  # keys that the thread has at another time
         known = _known(history, state, versions_by_key(history), internal=internal)
         names = key_names.display_names(sorted(known, key=lambda key: key.full_name))
         wanted = key_names.matching(pattern, names)
-    return [_read_at(history, names[key], place, state, internal=internal, reveal=reveal) for key in wanted]
+    return [
+        _read_at(history, names[key], place, state, internal=internal, reveal=reveal, index=index)
+        for key in wanted
+    ]
 
 
 def _missed(history: ThreadHistory, name: str, miss: Miss) -> Reading:
@@ -242,6 +246,7 @@ def _read_at(
     *,
     internal: bool,
     reveal: bool,
+    index: Mapping[Key, Sequence[Version]] | None = None,
 ) -> Reading:
     turns = history.turns
     base = Reading(
@@ -258,7 +263,9 @@ def _read_at(
     key = key_names.find(name, here)
     if key is None or isinstance(state.get(key.channel), Absent):
         return _not_here(history, name, place, base, state, internal=internal)
-    versions = versions_by_key(history, [key.channel], at=place.row).get(key, [])
+    if index is None:
+        index = versions_by_key(history, [key.channel], at=place.row)
+    versions = index.get(key, [])
     base = _with_versions(history, base, key, place, versions)
     value = decode(state[key.channel], reveal=reveal)  # type: ignore[arg-type]
     if isinstance(value, Absent):
