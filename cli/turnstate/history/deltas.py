@@ -43,6 +43,7 @@ class Records(Protocol):
     store: Store
     thread: str
     ns: str
+    messages: str
 
     @property
     def forest(self) -> Forest:
@@ -97,8 +98,17 @@ class _Stretch:
     @cached_property
     def holds_messages(self) -> bool:
         """Whether one of the values at hand is, or holds, an instance of a message class."""
+        return any(map(accumulate.is_message, chain.from_iterable(map(_parts, self._values))))
+
+    @cached_property
+    def holds_nothing(self) -> bool:
+        """Whether all values at hand are empty lists."""
+        return all(_parts(value) == [] for value in self._values)
+
+    @property
+    def _values(self) -> Iterator[Stored]:
         writes = (write for on_row in self.writes.values() for write in on_row)
-        return any(map(_holds_messages, chain([self.base] if self.base else [], writes)))
+        return chain([self.base] if self.base else [], writes)
 
     def written(self, position: int) -> bool:
         """Whether anything was written up to a row."""
@@ -302,7 +312,8 @@ class Deltas:
         if not stretch.written(position):
             return stretch.base or Absent("empty")
         named = self.rules.get(channel)
-        rule = named or (accumulate.MESSAGES if stretch.holds_messages else None)
+        speaks = stretch.holds_messages or (channel == self.records.messages and stretch.holds_nothing)
+        rule = named or (accumulate.MESSAGES if speaks else None)
         if rule is not None and self._holds(channel, rule, stretch):
             return self._payload(rule, stretch, position)
         if named is not None:
@@ -436,12 +447,14 @@ def _leads(rule: Rule, stretch: _Stretch) -> bool | None:
     return False if last else None
 
 
-def _holds_messages(stored: Stored) -> bool:
+def _parts(stored: Stored) -> list[Stored]:
+    """The elements of a list, also of one in an ``Overwrite``; anything else is one itself."""
     try:
         inner = accumulate.overwritten(stored) or stored
-        return accumulate.is_message(inner) or any(map(accumulate.is_message, heads.elements(inner) or ()))
+        found = heads.elements(inner)
     except (Unfit, heads.Unreadable, heads.Cut):
-        return False
+        return [stored]
+    return [inner] if found is None else found
 
 
 def _updates_since(channel: str, parent: Checkpoint, row: Checkpoint) -> int | None:
