@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnstate.history.diff import Operation, diff, form_type, masked, masked_operations, patch, pointer
-from turnstate.history.jsonform import jsonable
+from turnstate.history.jsonform import jsonable, plain
 from turnstate_backends.values import Absent, Tagged
 
 _NAMES = st.one_of(st.text(max_size=3), st.sampled_from(["~", "/", "~1", "a/b", "", "-", "0", "id", "name"]))
@@ -283,3 +283,15 @@ def test_large_lists_take_no_quadratic_time(old: list[Any], new: list[Any]) -> N
 
 def test_a_long_list_of_other_numbers_is_one_replacement() -> None:
     assert changed(FLOATS, [n + 0.5 for n in FLOATS]) == [("replace", "")]
+
+
+@given(VALUES)
+@settings(deadline=None)
+def test_a_json_form_is_read_back_as_what_it_stands_for(value: Any) -> None:
+    form = jsonable(value)
+    assert strict(jsonable(plain(form))) == strict(form)
+
+
+@pytest.mark.parametrize("name", ["float", "int", "bytes", "dict"])
+def test_a_class_named_like_a_form_of_ours_stays_a_class(name: str) -> None:
+    assert plain(jsonable(Tagged(name, "x"))) == Tagged(name, "x")

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from turnstate.history.align import Pairs, aligned
-from turnstate.history.jsonform import room_for_depth
+from turnstate.history.jsonform import is_mapping_of_pairs, room_for_depth
 from turnstate_backends.instances import MASK, is_secret
 
 Path = tuple[str | int, ...]
@@ -107,13 +107,6 @@ def form_type(form: Any) -> str:
     if type(form) is dict:
         return str(form.get("$absent") or form.get("$type") or "dict")
     return "null" if form is None else type(form).__name__
-
-
-def is_mapping_of_pairs(form: Any) -> bool:
-    """Whether a JSON form is that of a mapping that JSON cannot hold as an object: ``[[name, item], …]``."""
-    if type(form) is not dict or form.get("$type") != "dict" or type(form.get("$value")) is not list:
-        return False
-    return all(type(item) is list and len(item) == 2 for item in form["$value"])
 
 
 # Walking.

@@ -69,24 +69,27 @@ def plain(form: Any) -> Any:
         )
     if "$type" not in form:
         return {name: plain(item) for name, item in form.items()}
-    if "$base64" in form:
-        return base64.b64decode(form["$base64"])
     name, value = form["$type"], form.get("$value")
-    if name == "float" and isinstance(value, str):
+    if name == "bytes" and "$base64" in form:
+        return base64.b64decode(form["$base64"])
+    if name == "float" and value in ("NaN", "Infinity", "-Infinity"):
         return float(value)
-    if name == "int" and isinstance(value, str):
+    if name == "int" and type(value) is str and _HEX.fullmatch(value):
         return int(value, 16)
-    if (
-        name == "dict"
-        and type(value) is list
-        and all(type(pair) is list and len(pair) == 2 for pair in value)
-    ):
-        return {_name(key): plain(item) for key, item in value}
+    if is_mapping_of_pairs(form):
+        return {_name(key): plain(item) for key, item in form["$value"]}
     return Tagged(name, plain(value), masked="$masked" in form)
 
 
+def is_mapping_of_pairs(form: Any) -> bool:
+    """Whether a JSON form is that of a mapping that JSON cannot hold as an object: ``[[name, item], …]``."""
+    if type(form) is not dict or form.get("$type") != "dict" or type(form.get("$value")) is not list:
+        return False
+    return all(type(item) is list and len(item) == 2 for item in form["$value"])
+
+
 def _name(form: Any) -> Any:
-    key = plain(form)
+    key = tuple(map(_name, form)) if type(form) is list else plain(form)
     try:
         hash(key)
     except TypeError:

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from turnstate.history.align import aligned
 from turnstate.history.changes import DiffReport, End, Incomparable, KeyChange
-from turnstate.history.diff import SETS, Operation, Path, form_type, is_mapping_of_pairs, patch
-from turnstate.history.jsonform import plain
+from turnstate.history.diff import SETS, Operation, Path, form_type, patch
+from turnstate.history.jsonform import is_mapping_of_pairs, plain
 from turnstate.history.summary import atom
 from turnstate.render.documents import Document, present
 from turnstate.render.listings import total_notes
