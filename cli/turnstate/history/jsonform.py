@@ -85,7 +85,8 @@ def is_mapping_of_pairs(form: Any) -> bool:
     """Whether a JSON form is that of a mapping that JSON cannot hold as an object: ``[[name, item], …]``."""
     if type(form) is not dict or form.get("$type") != "dict" or type(form.get("$value")) is not list:
         return False
-    return all(type(item) is list and len(item) == 2 for item in form["$value"])
+    pairs = form["$value"]
+    return bool(pairs) and all(type(item) is list and len(item) == 2 for item in pairs)
 
 
 def _name(form: Any) -> Any:
