@@ -24,6 +24,7 @@ from recorded import (
 from scenarios.conversations import agent, ask
 from scenarios.kit import at, row_ids
 from turnstate.history.branches import BranchReport, branch_report, limbs_of
+from turnstate.history.ids import id_time
 from turnstate.history.lines import forest
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends.address import open_store
@@ -147,10 +148,10 @@ def test_a_branch_of_a_branch_hangs_under_the_branch_that_it_leaves(nested: Nest
     assert (left.checkpoints, leaf.checkpoints) == (4, 1)
 
 
-def shifted(id: str, seconds: int) -> str:
+def shifted(id: str, seconds: float) -> str:
     """A UUIDv6 with another time (RFC 9562: 60 bits of 100 ns around the version)."""
     high, mid, low, rest = id.split("-", 3)
-    ticks = int(high + mid + low[1:], 16) + seconds * 10_000_000
+    ticks = int(high + mid + low[1:], 16) + round(seconds * 10_000_000)
     text = f"{ticks:015x}"
     return f"{text[:8]}-{text[8:12]}-6{text[12:]}-{rest}"
 
@@ -182,6 +183,25 @@ def test_how_closely_rows_follow_each_other_tells_a_person_from_a_second_writer(
     _, branch = branches_of(later(name, thread, seconds, tmp_path), thread).rows
     assert branch.fork is not None
     assert branch.fork.kind == kind
+
+
+def test_a_line_that_went_on_after_another_writer_began_had_two_writers(tmp_path: Path) -> None:
+    path = copy_db(recording("workers").path, tmp_path)
+    truth = recording("workers").threads["raced"]
+    left = truth.branches[0]
+    with open_store(str(path)) as opened:
+        line = ThreadHistory(opened, "raced").line.rows
+    began = line[[row.id for row in line].index(left["forked_at"]) + 1].id
+    made, other = id_time(left["tip"]), id_time(began)
+    assert made is not None
+    assert other is not None
+    tip = shifted(left["tip"], (other - made).total_seconds() + 0.0001)
+    assert began < tip < str(truth.head)
+    rename_checkpoints(path, "raced", {left["tip"]: tip})
+    _, branch = branches_of(path, "raced").rows
+    assert branch.tip == tip
+    assert branch.fork is not None
+    assert (branch.fork.kind, branch.fork.checkpoint) == ("two_writers", began)
 
 
 def test_a_child_of_the_head_with_a_smaller_id_is_said_not_to_be_resumed(tmp_path: Path) -> None:

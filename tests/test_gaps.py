@@ -347,3 +347,13 @@ def test_values_that_deleted_rows_left_in_postgresql_are_counted_for_the_turns_t
     assert (pruned.recoverable.blobs, thinned.recoverable.blobs) == (3, 1)
     assert report.orphans.blobs == len(left) >= 4
     assert "orphaned_values" in [e.kind for e in pruned.evidence]
+
+
+def test_values_left_over_are_told_of_the_hole_that_their_versions_lie_in(pg_dsn: str) -> None:
+    record_to_postgres("retention", pg_dsn)
+    with open_store(pg_dsn) as store:
+        gaps = report_of(store, "thinned").gaps
+    # Of each turn only its last row is kept. What its question made of messages is left; the rest is referred to.
+    assert [(gap.turns, gap.recoverable.blobs, gap.recoverable.channels) for gap in gaps] == [
+        ((n,), 1, ("messages",)) for n in (1, 2, 3, 4)
+    ]
