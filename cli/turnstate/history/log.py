@@ -212,10 +212,16 @@ class Log:
     def _states(
         self, rows: Sequence[int], channels: Collection[str]
     ) -> Iterator[tuple[int, Mapping[str, Stored | Absent]]]:
-        history = self.history
-        ids = [history.line.rows[row].id for row in rows]
-        for id, state in history.values_along(ids, sorted(channels)):
-            yield history.line.index[id], state
+        """What each row holds of some channels; nothing where it has none of them."""
+        ids = [self.history.line.rows[row].id for row in rows]
+        found = self.history.values_along(ids, sorted(channels))
+        at = next(found, None)
+        for row, id in zip(rows, ids, strict=True):
+            if at is not None and at[0] == id:
+                yield row, at[1]
+                at = next(found, None)
+            else:
+                yield row, {}
 
     def _held(self, state: Mapping[str, Stored | Absent], channel: str) -> _Held | None:
         stored = state.get(channel)
@@ -658,7 +664,9 @@ def with_gaps(
         reverse: Newest first.
         cut: Only the gaps from the first version on.
     """
-    ahead = deque(sorted(gaps, key=lambda gap: gap.row, reverse=reverse))
+    ahead = deque(sorted(gaps, key=lambda gap: gap.row))
+    if reverse:
+        ahead.reverse()
     for version in versions:
         while cut and ahead and ahead[0].row < version.row:
             ahead.popleft()

@@ -107,7 +107,7 @@ def versions_by_key(
 
 
 def _borne_out(history: ThreadHistory, channels: Collection[str] | None, rows: Collection[int]) -> bool:
-    """Whether channels still have, at some rows, the version of the last step whose writes name them."""
+    """Whether channels still have, at some rows, the version of the last step whose writes name them, or no value."""
     told: list[tuple[str, int, int]] = []
     for row in rows:
         last: dict[str, int] = {}
@@ -124,11 +124,14 @@ def _borne_out(history: ThreadHistory, channels: Collection[str] | None, rows: C
         ]
     ids = {history.line.rows[i].id for _, *around in told for i in around}
     versions = history.store.versions(history.thread, history.ns, ids) if ids else {}
-    return all(
-        versions.get(history.line.rows[i].id, {}).get(channel)
-        == versions.get(history.line.rows[row].id, {}).get(channel)
+    moved = [
+        (channel, history.line.rows[row].id)
         for channel, i, row in told
-    )
+        if versions.get(history.line.rows[i].id, {}).get(channel)
+        != versions.get(history.line.rows[row].id, {}).get(channel)
+    ]
+    # A channel that keeps its value for one step only is emptied without a write.
+    return not any(isinstance(history.values(id, [channel]).get(channel), Stored) for channel, id in moved)
 
 
 def turns_of(history: ThreadHistory, versions: Iterable[Version]) -> tuple[int, ...]:

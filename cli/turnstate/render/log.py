@@ -73,6 +73,7 @@ def write_table_of(screen: Screen, entries: Iterable[Entry], shown: Shown) -> No
     lines = [line_of(entry, shown) for entry in entries]
     versions = [line.version for line in lines if isinstance(line, Line)]
     several = any(n > 1 for n in Counter((v.key, v.turns) for v in versions if v.turns).values())
+    ends = several and not screen.interactive
     ids = not screen.interactive or screen.width >= _WITH_IDS
     runs = any(version.run for version in versions)
     columns = [
@@ -82,7 +83,7 @@ def write_table_of(screen: Screen, entries: Iterable[Entry], shown: Shown) -> No
         Column("step", right=True),
         Column("node"),
         Column("change"),
-        *([Column("ends")] if several else []),
+        *([Column("ends")] if ends else []),
         *([Column("run", text=True, one_line=True)] if runs else []),
         *([Column("checkpoint")] if ids else []),
         Column("what", text=True, one_line=True),
@@ -91,10 +92,11 @@ def write_table_of(screen: Screen, entries: Iterable[Entry], shown: Shown) -> No
     def cells(line: Line | Gap) -> list[Cell]:
         if isinstance(line, Gap):
             before = [Cell(numbers(line.turns).replace(" ", "")), *([Cell("")] if shown.name else [])]
-            after = [Cell("")] * (several + runs + ids)
+            after = [Cell("")] * (ends + runs + ids)
             words = gap_in_words(line)
             return [*before, Cell(""), Cell(""), Cell(""), Cell(line.kind, "red"), *after, Cell(words, "red")]
         version = line.version
+        mark = "*" if several and not ends and version.ends_turn else ""
         words = clip(line.words, _WORDS) if screen.interactive else line.words
         return [
             Cell(_turns(version)),
@@ -102,8 +104,8 @@ def write_table_of(screen: Screen, entries: Iterable[Entry], shown: Shown) -> No
             Cell(_moment(screen, version.time)),
             Cell("" if version.step is None else str(version.step)),
             Cell(",".join(version.nodes)),
-            Cell(change_name(version), _STYLES.get(version.change, "")),
-            *([Cell("*" if version.ends_turn else "")] if several else []),
+            Cell(change_name(version) + mark, _STYLES.get(version.change, "")),
+            *([Cell("*" if version.ends_turn else "")] if ends else []),
             *([Cell(version.run or "")] if runs else []),
             *([Cell(version.checkpoint)] if ids else []),
             Cell(words),

@@ -1,0 +1,154 @@
+"""Charts of keys by turns: the grid, and how it is drawn."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cli_run import run, run_in_terminal, store
+from recorded import recording
+from test_log import converse
+from turnstate.history.chart import Cell, Chart, ChartRow, chart_of
+from turnstate.history.keys import Key
+from turnstate.history.log import Log, span_of
+from turnstate.history.thread import ThreadHistory
+from turnstate.history.turns import Turn, Turns
+from turnstate.render.chart import chart_lines, shortened
+from turnstate_backends.address import open_store
+
+BBOX = "gazet/get_aoi/bbox"
+W: Cell = "written"
+U: Cell = "unchanged"
+
+
+def cells(path: Path | str, thread: str) -> dict[str, tuple[Cell, ...]]:
+    with open_store(str(path)) as opened:
+        return {row.name: row.cells for row in chart_of(Log(ThreadHistory(opened, thread))).rows}
+
+
+def test_the_demo_wrote_the_area_in_turns_1_and_3() -> None:
+    assert cells(recording("demo").path, "demo") == {
+        "messages": (W, W, W),
+        "plan": (W, U, W),
+        BBOX: (W, U, W),
+    }
+
+
+def test_a_pruned_turn_is_pruned_and_what_was_written_before_is_unchanged_since() -> None:
+    assert cells(recording("demo-pruned").path, "demo") == {
+        "messages": ("pruned", U, W),
+        "plan": ("pruned", U, W),
+        BBOX: ("pruned", U, W),
+    }
+
+
+def test_each_kind_of_cell_is_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    turns = (
+        [{"plan": "a"}],
+        [{"notes": {"a": 1}}],
+        [{"plan": "a"}],
+        [{"notes": {"b": 1}}, {"notes": {"c": 1}}],
+    )
+    converse(path, turns)
+    told = cells(path, "t")
+    assert told["plan"] == (W, U, "same", U)
+    assert told["a"] == ("absent", W, U, "removed")
+    assert told["b"] == ("absent", "absent", "absent", W)
+
+
+def test_what_cannot_be_read_is_unreadable() -> None:
+    assert cells(recording("encrypted").path, "encrypted")["plan"] == (W, "unreadable")
+
+
+def test_a_span_has_its_turns_only_and_knows_what_was_before() -> None:
+    with open_store(str(recording("demo").path)) as opened:
+        log = Log(ThreadHistory(opened, "demo"))
+        chart = chart_of(log, [Key("plan")], span=span_of(log.history, 2, 3))
+    assert (chart.numbers, [row.cells for row in chart.rows]) == ((2, 3), [(U, W)])
+
+
+def test_a_chart_as_a_document() -> None:
+    for argv in (["turns", "demo"], ["log", "demo"]):
+        told = run(*argv, "--chart", "--json", "--store", store("demo")).document
+        assert (told["schema"], told["turns"], told["total_turns"]) == ("turnstate.chart/1", [1, 2, 3], 3)
+        assert told["keys"][2] == {
+            "key": BBOX,
+            "channel": "tool_state",
+            "entry": BBOX,
+            "cells": ["written", "unchanged", "written"],
+        }
+    lines = run("log", "demo", "plan", "--chart", "--jsonl", "--store", store("demo")).documents
+    assert [line["cells"] for line in lines] == [["written", "unchanged", "written"]]
+
+
+def test_a_chart_is_drawn_with_plain_signs_where_there_is_no_colour() -> None:
+    assert run("log", "demo", "--chart", "--store", store("demo")).out == (
+        "                    1 2 3\n"
+        "messages            # # #\n"
+        "plan                # . #\n"
+        "gazet/get_aoi/bbox  # . #\n"
+        "\n"
+        "# written   . unchanged\n"
+    )
+
+
+def test_a_chart_in_colour_has_signs_of_its_own() -> None:
+    out = run("log", "demo", "plan", "--chart", "--color", "always", "--store", store("demo")).out
+    assert "\x1b[32m●\x1b[0m \x1b[2m·\x1b[0m \x1b[32m●\x1b[0m" in out
+    assert "● written   · unchanged" in out
+
+
+def long_chart(count: int, *names: str) -> Chart:
+    """A key that every tenth turn wrote, under some names."""
+    turns = tuple(Turn(n, None, n, n, n, "complete") for n in range(count + 1))
+    row: tuple[Cell, ...] = tuple("written" if n % 10 == 0 else "unchanged" for n in range(1, count + 1))
+    rows = tuple(ChartRow(Key("c", name), name, row) for name in names)
+    return Chart("t", "", Turns(turns, "questions", "exact"), tuple(range(1, count + 1)), rows)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_200_turns_are_folded_into_bands_with_a_number_over_every_tenth(width: int) -> None:
+    lines = list(chart_lines(long_chart(200, "plan", "area"), width=width, plain=True))
+    assert max(map(len, lines)) <= width
+    bands = "\n".join(lines).split("\n\n")
+    assert len(bands) == {80: 3, 160: 2}[width]
+    seen = ""
+    for band in bands:
+        ruler, ticks, plan, area = band.splitlines()
+        assert plan[6:] == area[6:]
+        seen += plan[6:]
+        for number in re.finditer(r"\d+", ruler):
+            assert ticks[number.start()] == "|"
+            turn = int(number[0])
+            assert plan[number.start()] == ("#" if turn % 10 == 0 else ".")
+    assert seen == (".........#") * 20
+    assert {int(n) for n in re.findall(r"\d+", " ".join(band.splitlines()[0] for band in bands))} >= {
+        *range(10, 201, 10)
+    }
+
+
+def test_elsewhere_than_on_a_terminal_nothing_is_folded_or_shortened() -> None:
+    name = "a/very/long/name/" * 8
+    lines = list(chart_lines(long_chart(200, name), width=None, plain=True))
+    assert len(lines) == 3
+    assert lines[2] == name + "  " + ".........#" * 20
+
+
+def test_a_long_key_is_shortened_in_the_middle_on_a_terminal() -> None:
+    name = "gazetteer/" * 6 + "bbox"
+    *_, line = chart_lines(long_chart(5, name), width=80, plain=False)
+    assert line.startswith("gazetteer/")
+    assert re.search(r"…\S*bbox  ", line)
+    assert shortened("abcdefghij", 5, "…") == "ab…ij"
+    assert shortened("abcde", 5, "…") == "abcde"
+
+
+def test_a_chart_fits_a_terminal_and_names_keys_safely(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    converse(path, [[{"notes": {"\x1b[31mred": n}}] for n in (1, 2)])
+    seen = run_in_terminal("turns", "t", "--chart", "--color", "never", "--store", str(path), columns=40)
+    assert "\\x1b[31mred" in seen
+    assert max(map(len, re.sub(r"[^\n]*\x1b\[2K", "", seen).splitlines())) <= 40
