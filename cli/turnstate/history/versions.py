@@ -131,7 +131,8 @@ def _borne_out(history: ThreadHistory, channels: Collection[str] | None, rows: C
         != versions.get(history.line.rows[row].id, {}).get(channel)
     ]
     # A channel that keeps its value for one step only is emptied without a write.
-    return not any(isinstance(history.values(id, [channel]).get(channel), Stored) for channel, id in moved)
+    now = (history.values(id, [channel]).get(channel) for channel, id in moved)
+    return all(isinstance(held, Absent) and held.kind == "empty" for held in now)
 
 
 def turns_of(history: ThreadHistory, versions: Iterable[Version]) -> tuple[int, ...]:
