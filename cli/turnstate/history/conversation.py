@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from turnstate.history.messages import Message, MessageList, NotMessages, of_plain, read_messages
+from turnstate.history.messages import Message, MessageList, NotMessages, of_plain, read_grown, read_messages
 from turnstate_backends import heads
 from turnstate_backends.interface import Store, Write
 from turnstate_backends.payload import decode
@@ -47,6 +47,7 @@ class Conversation:
         self.thread = records.thread
         self.ns = records.ns
         self.channel = channel
+        self._last: tuple[Stored | Absent, MessageList] | None = None
         self._lists: dict[str, tuple[Message, ...] | None] = {}
         self._whole: dict[tuple[str, str, int], Stored] | None = None
 
@@ -55,9 +56,20 @@ class Conversation:
         if checkpoint not in self._lists:
             while len(self._lists) > 1:  # the rule looks at a row and the one before it
                 del self._lists[next(iter(self._lists))]
-            found = _read(self.value(checkpoint, self.channel))
+            found = self._read_list(self.value(checkpoint, self.channel))
             self._lists[checkpoint] = None if found is None else found.messages
         return self._lists[checkpoint]
+
+    def _read_list(self, stored: Stored | Absent) -> MessageList | None:
+        """The list of one payload; what it shares with the one that was read before is not read again."""
+        if self._last is not None:
+            grown = read_grown(stored, *self._last)
+            if grown is not None:
+                self._last = stored, grown
+                return grown
+        found = _read(stored)
+        self._last = None if found is None else (stored, found)
+        return found
 
     def written(self, checkpoint: str) -> list[tuple[Write, MessageList | None]]:
         """Writes to the channel on top of a checkpoint; None for one that cannot be read."""

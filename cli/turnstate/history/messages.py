@@ -110,6 +110,27 @@ def read_messages(stored: Stored | Absent) -> MessageList:
     return MessageList(tuple(_message(part) for part in parts))
 
 
+def read_grown(stored: Stored | Absent, old: Stored | Absent, messages: MessageList) -> MessageList | None:
+    """Messages of a list that only grew, by what it grew by; None where that is not plain to see.
+
+    Args:
+        stored: The list's payload.
+        old: An earlier payload of the list.
+        messages: What :func:`read_messages` gave for it.
+    """
+    if not (isinstance(stored, Stored) and isinstance(old, Stored)) or messages.ambiguous:
+        return None
+    if stored.data == old.data:
+        return messages
+    try:
+        tail = heads.appended(old, stored)
+    except heads.Unreadable:
+        return None
+    if tail is None:
+        return None
+    return MessageList(messages.messages + tuple(_message(part) for part in tail))
+
+
 def _is_pair(parts: Sequence[Stored]) -> bool:
     """``["user", text]`` is one message, not two texts."""
     if len(parts) != 2 or parts[0].size > 12 or not parts[0].complete:

@@ -110,13 +110,19 @@ def settle(
     """
     steps = steps_of(line, children, writes)
     if are_complete(line, steps, writes):
-        for learns in (False, True):
-            known = _Known(line, reader, learns=learns)
+        for learns in _LEARNED_FROM[:2]:
+            known = _Known(line, reader, learns)
             found = find_questions(line, steps, known)
             if known.accounts_for_tip():
                 return steps, found
     steps = steps_of(line, children, writes, trusted=False)
-    return steps, find_questions(line, steps, _Known(line, reader, learns=True))
+    return steps, find_questions(line, steps, _Known(line, reader, "lists"))
+
+
+_LearnedFrom = Literal["writes", "rows", "lists"]
+"""Where ids of messages are learned from: the writes alone; also the rows at which a write told none; the lists
+before each input, which are read anyway where no write is believed."""
+_LEARNED_FROM: tuple[_LearnedFrom, ...] = ("writes", "rows", "lists")
 
 
 def find_questions(line: Line, steps: Sequence[Step], known: _Known) -> Findings:
@@ -177,6 +183,7 @@ def _from_outside(
     if unread and step.took_input and known.reader.state(line.rows[i].id) is None:
         return None
     if lists is None or any(part.replaces or part.ambiguous for part in lists):
+        known.note(known.reader.state(parent.id) or ())
         brought: Sequence[Message] = _added(i, line, known.reader)
         if step.arrival == "run":
             brought = _leading(brought)
@@ -280,11 +287,10 @@ def _ran(i: int, steps: Sequence[Step]) -> bool:
 class _Known:
     """The human messages met so far on a line: by id, and their contents in order."""
 
-    def __init__(self, line: Line, reader: MessageReader, *, learns: bool) -> None:
+    def __init__(self, line: Line, reader: MessageReader, learns: _LearnedFrom) -> None:
         self.line = line
         self.reader = reader
         self.learns = learns
-        """Whether lists on the way are read for ids that the writes do not tell."""
         self._ids: dict[str, str] = {}
         self._contents: list[str] = []
         self._held: list[str] = []  # of those, the contents that came into the list
@@ -298,16 +304,24 @@ class _Known:
     def accounts_for_tip(self) -> bool:
         """Whether the tip's list is explained: by exactly what was met, or, once ids are learned, by no more."""
         if self._tip is None:
-            return self.learns
+            return self.learns != "writes"
         tip = [m.content for m in self._tip if self._counts(m)]
-        return not Counter(tip) - Counter(self._held) if self.learns else tip == self._held
+        return tip == self._held if self.learns == "writes" else not Counter(tip) - Counter(self._held)
 
     def _counts(self, message: Message) -> bool:
         return message.role == "human" and not message.summary and (not message.bare or self.assigns_ids)
 
     def unsure_of(self, row: int) -> None:
         """A human message may have come into the list at this row without its id being told."""
-        self._unsure.append(row)
+        if self.learns == "rows":
+            self._unsure.append(row)
+
+    def note(self, messages: Iterable[Message]) -> None:
+        """Messages that were in the list already; where no write is believed, this is how their ids are met."""
+        if self.learns == "lists":
+            for m in messages:
+                if m.role == "human" and m.id:
+                    self._ids.setdefault(m.id, m.content)
 
     def new(
         self,
@@ -334,7 +348,7 @@ class _Known:
         humans = [m for m in brought if self._counts(m)]
         if not humans:
             return []
-        if self.learns and any(m.id and m.id not in self._ids for m in humans):
+        if self._unsure and any(m.id and m.id not in self._ids for m in humans):
             self._learn()
         again = self._in_order_again(humans) if whole else self._sent_again(brought, humans)
         asked = [
