@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnstate.history.jsonform import jsonable
-from turnstate.history.listing import KeyReport, KeyRow, TurnReport, TurnRow
-from turnstate.history.reading import Reading
 from turnstate.history.times import iso
-from turnstate.history.versions import Written
 from turnstate.render.screen import Screen
 from turnstate.render.values import json_text, value_text
-from turnstate_backends.interface import ThreadRow
+
+if TYPE_CHECKING:  # reports are handed in; a command that prints another kind need not load them
+    from turnstate.history.listing import KeyReport, KeyRow, TurnReport, TurnRow
+    from turnstate.history.reading import Reading
+    from turnstate.history.versions import Written
+    from turnstate_backends.interface import ThreadRow
 
 Document = dict[str, Any]
 
