@@ -218,6 +218,7 @@ def _reduce_messages(state: _Messages, writes: Sequence[Stored]) -> _Messages:
     nameless = any(m.id is None for m in state)
     for message in brought:
         if message.id is None:
+            nameless = True
             result.append(message)
         elif message.removes:
             place = at.pop(message.id, None)

@@ -277,20 +277,27 @@ class Deltas:
         dropped |= closes and row.source in ("input", "fork")
         copy = row.source == "fork"
         foreign = not copy and {is_update_task(w) for w in writes} != {row.source == "update"}
-        if dropped or foreign or len(self._rivals(channel, parent, row)) > copy:
+        if dropped or foreign or len(self._rivals(writes, parent, row)) > copy:
             raise Unresolved(f"writes on checkpoint {parent.id} may be another branch's")
         return writes
 
-    def _rivals(self, channel: str, parent: Checkpoint, row: Checkpoint) -> list[Checkpoint]:
-        """Other children of a row that may have made the writes on it; a copy shares them with its original."""
+    def _rivals(self, writes: Sequence[Write], parent: Checkpoint, row: Checkpoint) -> list[Checkpoint]:
+        """Other children of a row that may have made the writes on it; a copy shares them with its original.
+
+        A branch that leaves a row with writes on it makes a snapshot; of two that ran the same step, an
+        ``Overwrite`` makes one, and else both do or neither.
+        """
         others = [
             other
             for other in self.records.forest.children.get(parent.id, ())
-            if other.id != row.id and other.source != "fork"
+            if other.id != row.id
+            and other.source != "fork"
+            and (other.source == "update") == (row.source == "update")
+            and (other.source != "input" or row.source == "input")
         ]
-        if row.source == "update":  # an update of what the thread has moved past makes a snapshot
-            return [o for o in others if o.source == "update" and channel in o.delta_channels]
-        return [o for o in others if o.source != "update" and (o.source != "input" or row.source == "input")]
+        if others and any(map(_may_overwrite, writes)):
+            return others
+        return [other for other in others if writes[0].channel in other.delta_channels]
 
     def _whole(self, channel: str, writes: Sequence[Write]) -> Mapping[_Key, Stored]:
         """The whole payloads of writes, those that are longer than their heads read in one go."""
@@ -384,10 +391,11 @@ class Deltas:
         try:
             at = max((i for i in held if i <= position), default=0)
             state = held.pop(at) if at in held else _State(_loaded(rule, stretch.base))
-            for i in range(at + 1, position + 1):
-                if i in stretch.writes:
-                    held[at] = state
-                    at, state = i, _State(_added(rule, state.value, stretch.writes[i]))
+            steps = [i for i in range(at + 1, position + 1) if i in stretch.writes]
+            if steps:
+                held[at] = state
+                at = steps[-1]
+                state = _State(_added(rule, state.value, [stretch.writes[i] for i in steps]))
             if state.payload is None:
                 state.payload = rule.payload(state.value)
         except (Unfit, heads.Unreadable) as error:
@@ -403,21 +411,26 @@ def _loaded(rule: Rule, stored: Stored | None) -> Any:
     return rule.start() if stored is None or pieces.is_nothing(stored) else rule.load(stored)
 
 
-def _added(rule: Rule, state: Any, writes: Sequence[Stored]) -> Any:
-    """The state after one super-step; an ``Overwrite`` becomes the value.
+def _added(rule: Rule, state: Any, steps: Sequence[Sequence[Stored]]) -> Any:
+    """The state after some super-steps; an ``Overwrite`` becomes the value.
+
+    A reducer gives the same for writes together as for one super-step's after the other's
+    (``langgraph.channels.delta.DeltaChannel``), and LangGraph replays all that it reads at once.
 
     Raises:
-        Unfit: Other writes follow it. A running graph drops them, one that reads its store again applies them.
+        Unfit: Other writes follow an ``Overwrite`` in its super-step. A running graph drops them, one that reads
+            its store again applies them.
     """
     rest: list[Stored] = []
-    for write in writes:
-        inner = accumulate.overwritten(write)
+    for writes in steps:
+        overwrites = [accumulate.overwritten(write) for write in writes]
+        inner = overwrites[-1]
+        if any(found is not None for found in overwrites[:-1]):
+            raise Unfit("an Overwrite and other writes in one super-step")
         if inner is not None:
             state, rest = _loaded(rule, inner), []
         else:
-            rest.append(write)
-    if rest and len(rest) < len(writes) and rest != list(writes):
-        raise Unfit("an Overwrite and other writes in one super-step")
+            rest.extend(writes)
     return rule.add(state, rest) if rest else state
 
 
@@ -438,9 +451,8 @@ def _leads(rule: Rule, stretch: _Stretch) -> bool | None:
         return None  # what it was overwritten with tells nothing of what was before
     state = _loaded(rule, stretch.base)
     earlier = sorted(set(stretch.writes) - {end})
-    for i in earlier:
-        state = _added(rule, state, stretch.writes[i])
-    if last and rule.same(_added(rule, state, last), closing):
+    state = _added(rule, state, [stretch.writes[i] for i in earlier])
+    if last and rule.same(_added(rule, state, [last]), closing):
         return True
     if rule.same(state, closing):  # the last step's writes were dropped, as when a resume goes elsewhere
         return True if earlier else None
@@ -455,6 +467,14 @@ def _parts(stored: Stored) -> list[Stored]:
     except (Unfit, heads.Unreadable, heads.Cut):
         return [stored]
     return [inner] if found is None else found
+
+
+def _may_overwrite(write: Write) -> bool:
+    """Whether a write is an ``Overwrite``, as far as its head tells."""
+    try:
+        return accumulate.overwritten(write.value) is not None
+    except Unfit:
+        return True
 
 
 def _updates_since(channel: str, parent: Checkpoint, row: Checkpoint) -> int | None:
