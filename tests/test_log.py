@@ -370,6 +370,15 @@ def test_no_limit_reads_more_than_it_must_to_be_the_end_of_the_whole() -> None:
 # Words and equality.
 
 
+def test_of_a_long_list_only_the_first_item_that_differs_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    numbers = [n / 7 for n in range(1000)]
+    converse(path, [[{"plan": numbers}], [{"plan": [*numbers[:5], 0.5, *numbers[6:-1], 0.25]}]])
+    with open_store(str(path)) as store:
+        told = [change_in_words(v) for v in log_of(store, "t").versions([Key("plan")])]
+    assert told[1] == "1000 items: [5] 0.7142857142857143 → 0.5, …"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -58,6 +58,11 @@ def elements(stored: Stored) -> list[Stored] | None:
     return None if count is None else [item for _, item in _items(stored, count, keyed=False)]
 
 
+def length(stored: Stored) -> int | None:
+    """How many elements a msgpack array announces; None for what is no such array."""
+    return _count(stored, _ARRAY) if _encoding(stored) == "msgpack" else None
+
+
 def each_element(stored: Stored) -> Iterator[Stored] | None:
     """:func:`elements` of a whole msgpack payload one at a time, for who may not need them all.
 

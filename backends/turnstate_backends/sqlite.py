@@ -429,8 +429,11 @@ class _State:
         }
 
 
-def _state(stored: Stored) -> _State | Absent:
-    """Cut a ``checkpoint`` payload ``{v, ts, id, channel_values, channel_versions, …}`` into channels."""
+def _state(stored: Stored, channels: Collection[str] | None = None) -> _State | Absent:
+    """Cut a ``checkpoint`` payload ``{v, ts, id, channel_values, channel_versions, …}`` into channels.
+
+    Where all of some ``channels`` have values, versions are not looked at.
+    """
     if stored.type is not None and "+" in stored.type:
         return _absent("encrypted", stored, "the checkpoint is encrypted")
     try:
@@ -438,7 +441,8 @@ def _state(stored: Stored) -> _State | Absent:
         if parts is None:
             return _absent("undecodable", stored, "the checkpoint is not a mapping")
         values = _entries(parts.get("channel_values"))
-        versions = _entries(parts.get("channel_versions"))
+        told = channels is not None and all(name in values for name in channels)
+        versions = {} if told else _entries(parts.get("channel_versions"))
     except heads.Cut:
         return _absent("undecodable", stored, "the checkpoint ends too early")
     except heads.Unreadable as error:
@@ -447,7 +451,7 @@ def _state(stored: Stored) -> _State | Absent:
 
 
 def _channels(stored: Stored, channels: Collection[str] | None) -> dict[str, Stored | Absent]:
-    state = _state(stored)
+    state = _state(stored, channels)
     if isinstance(state, Absent):
         return dict.fromkeys(["*"] if channels is None else channels, state)
     names = dict.fromkeys([*state.values, *state.stored_versions]) if channels is None else channels

@@ -20,6 +20,9 @@ from turnstate_backends.values import Absent, Tagged
 _HEX = re.compile("-?0x[0-9a-f]+")
 
 
+_AS_THEY_ARE = frozenset({str, bool, type(None)})
+
+
 def jsonable(value: Any) -> Any:
     """A value as what ``json`` can write, nothing lost.
 
@@ -36,6 +39,9 @@ def jsonable(value: Any) -> Any:
     if kind is float:
         return value if math.isfinite(value) else {"$type": "float", "$value": float_name(value)}
     if kind is list or kind is tuple:
+        kinds = set(map(type, value))  # in C, as a value can be a long list of numbers
+        if kinds <= _AS_THEY_ARE or (kinds == {float} and all(map(math.isfinite, value))):
+            return list(value)
         return [jsonable(item) for item in value]
     if kind is dict:
         if all(type(name) is str and not name.startswith("$") for name in value):

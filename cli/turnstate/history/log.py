@@ -508,6 +508,7 @@ def readable(part: Part) -> bool:
     return True
 
 
+@lru_cache(maxsize=3)
 def _shown_part(entry: Stored) -> Stored:
     """The ``value`` field of an entry that is a mapping with one; what ``show`` shows of it."""
     try:
@@ -626,8 +627,10 @@ def change_in_words(version: Logged, *, reveal: bool = False) -> str:
         return "no longer there"
     if isinstance(version.now, Absent):
         return f"{version.now.kind}: {summary_of(version.now)}"
-    if version.change == "changed" and (came := _appended(version, reveal)):
-        return came
+    if version.change == "changed" and (
+        told := _appended(version, reveal) or _first_of_many(version, reveal)
+    ):
+        return told
     new, new_whole, _ = value_of(version.key, version.now, reveal=reveal)
     if isinstance(new, Absent):
         return f"{new.kind}: {summary_of(new)}"
@@ -651,6 +654,30 @@ def _appended(version: Logged, reveal: bool) -> str | None:
     except (heads.Unreadable, heads.Cut):
         return None
     return items_in_words("+", [decode(item, reveal=reveal) for item in came]) if came else None
+
+
+_LARGE = 4096  # bytes of a list that is not decoded for a line about it
+
+
+def _first_of_many(version: Logged, reveal: bool) -> str | None:
+    """The first item that differs in a long list that has as many as before: the others are not decoded."""
+    old, new = version.before, version.now
+    if not isinstance(old, Stored) or not isinstance(new, Stored) or new.size < _LARGE:
+        return None
+    if version.key.entry is not None:
+        old, new = _shown_part(old), _shown_part(new)
+    try:
+        olds, news = heads.each_element(old), heads.each_element(new)
+        count = heads.length(new)
+        if olds is None or news is None or heads.length(old) != count:
+            return None
+        for at, (a, b) in enumerate(zip(olds, news, strict=True)):
+            if not _equal(a, b):
+                items = decode(a, reveal=reveal), decode(b, reveal=reveal)
+                return f"{count} items: [{at}] {difference_in_words(*items)}, …"
+    except (heads.Unreadable, heads.Cut):
+        pass
+    return None
 
 
 def with_gaps(
