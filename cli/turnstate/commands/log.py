@@ -88,7 +88,6 @@ def log(
         session.answering(out, "turnstate.log/1", thread, ns, **asked),
         session.opened(ctx, out, store, schema) as opened,
     ):
-        from turnstate.history.chart import chart_of
         from turnstate.history.keys import is_glob
         from turnstate.history.log import KeyLog, Log
         from turnstate.render import log as render
@@ -99,6 +98,8 @@ def log(
         found = Log(history, internal=internal)
         span = None if between is None else _span(history, *between)
         if chart:
+            from turnstate.history.chart import chart_of
+
             drawn = chart_of(found, None if key is None else _keys(found, key), span=span)
             draw(out, drawn)
             raise typer.Exit(CLEAN)

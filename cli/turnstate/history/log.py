@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from turnstate.history import keys as key_names
-from turnstate.history.gaps import Gap, gap_report
 from turnstate.history.keys import Key
 from turnstate.history.steps import is_internal
 from turnstate.history.summary import summary_of
@@ -26,6 +25,9 @@ from turnstate.history.wording import difference_in_words, equal_values, items_i
 from turnstate_backends import heads
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
+
+if TYPE_CHECKING:
+    from turnstate.history.gaps import Gap
 
 Change = Literal["added", "changed", "same", "removed"]
 Part = Stored | Absent | None
@@ -708,6 +710,8 @@ def gaps_of(history: ThreadHistory, span: Span | None = None) -> tuple[Gap, ...]
     """The gaps of the line in which rows are gone that had been stored; read only where some are."""
     if not (history.line.front_missing or history.line.seams):
         return ()
+    from turnstate.history.gaps import gap_report
+
     return tuple(
         gap
         for gap in gap_report(history).gaps

@@ -7,15 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnstate.history.diff import Operation, diff, masked, masked_operations, patch
-from turnstate.history.gaps import Gap
 from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import Key
 from turnstate.history.log import KeyLog, Logged, change_in_words, value_of
 from turnstate.history.times import iso
-from turnstate.render.diff import rows_of, unified_lines
 from turnstate.render.documents import Document, present, write_json
 from turnstate.render.listings import total_notes
 from turnstate.render.screen import Screen
@@ -24,8 +22,10 @@ from turnstate.render.text import ago, clip, counted, numbers, one_line
 from turnstate.render.values import json_text, value_text
 from turnstate_backends.values import Absent, Stored
 
+if TYPE_CHECKING:
+    from turnstate.history.gaps import Gap
+
 SCHEMA = "turnstate.log/1"
-Entry = Logged | Gap
 
 _WORDS = 240  # characters of what changed, on a terminal
 _WITH_IDS = 150  # columns of a terminal that has room for checkpoint ids
@@ -60,15 +60,15 @@ class Line:
     words: str
 
 
-def line_of(entry: Entry, shown: Shown) -> Line | Gap:
+def line_of(entry: Logged | Gap, shown: Shown) -> Line | Gap:
     """An entry as the table needs it."""
-    if isinstance(entry, Gap):
+    if not isinstance(entry, Logged):
         return entry
     words = change_in_words(entry, reveal=shown.reveal)
     return Line(replace(entry, before=None, now=None), words)
 
 
-def write_table_of(screen: Screen, entries: Iterable[Entry], shown: Shown) -> None:
+def write_table_of(screen: Screen, entries: Iterable[Logged | Gap], shown: Shown) -> None:
     """One row per version, and one per gap where it lies."""
     lines = [line_of(entry, shown) for entry in entries]
     versions = [line.version for line in lines if isinstance(line, Line)]
@@ -90,7 +90,7 @@ def write_table_of(screen: Screen, entries: Iterable[Entry], shown: Shown) -> No
     ]
 
     def cells(line: Line | Gap) -> list[Cell]:
-        if isinstance(line, Gap):
+        if not isinstance(line, Line):
             before = [Cell(numbers(line.turns).replace(" ", "")), *([Cell("")] if shown.name else [])]
             after = [Cell("")] * (ends + runs + ids)
             words = gap_in_words(line)
@@ -114,10 +114,10 @@ def write_table_of(screen: Screen, entries: Iterable[Entry], shown: Shown) -> No
     write_table(screen, columns, [cells(line) for line in lines])
 
 
-def write_blocks(screen: Screen, entries: Iterable[Entry], shown: Shown) -> None:
+def write_blocks(screen: Screen, entries: Iterable[Logged | Gap], shown: Shown) -> None:
     """Each version under a line of its own, with its value or what changed."""
     for entry in entries:
-        if isinstance(entry, Gap):
+        if not isinstance(entry, Logged):
             screen.data(screen.on_out(one_line(gap_in_words(entry)), "red"))
             continue
         screen.data(screen.on_out(one_line(_heading(entry, shown)), "bold"))
@@ -215,6 +215,8 @@ def _value_text(version: Logged, reveal: bool) -> str:
 
 
 def _patch_lines(screen: Screen, version: Logged, reveal: bool) -> Iterator[str]:
+    from turnstate.render.diff import rows_of, unified_lines
+
     sides = _sides(version, reveal)
     if sides is not None:
         old, new, operations = sides
@@ -326,7 +328,7 @@ def log_lines(screen: Screen, log: KeyLog, shown: Shown) -> Iterator[str]:
 
     def items() -> Iterator[list[str]]:
         for entry in log:
-            if isinstance(entry, Gap):
+            if not isinstance(entry, Logged):
                 gaps.append(gap_document(entry))
             else:
                 yield [json_text(version_document(entry, shown), ascii_only=screen.ascii_only)]
@@ -375,5 +377,5 @@ def write_lines(screen: Screen, log: KeyLog, shown: Shown) -> None:
     """``turnstate.log/1``, one document per version, and one with ``gap`` per gap where it lies."""
     common = head(log)
     for entry in log:
-        fields = {"gap": gap_document(entry)} if isinstance(entry, Gap) else version_document(entry, shown)
+        fields = version_document(entry, shown) if isinstance(entry, Logged) else {"gap": gap_document(entry)}
         screen.data(json_text({**common, **fields}, ascii_only=screen.ascii_only))
