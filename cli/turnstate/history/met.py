@@ -1,0 +1,218 @@
+"""The human messages met so far on a line, and which of those that come in are new.
+
+A message is known by its id; where it has none, by its content and its place in the order. Knows no steps and no
+turns: :mod:`turnstate.history.questions` walks the line and says what came from outside.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal, Protocol
+
+from turnstate.history.lines import Line
+from turnstate.history.messages import Message, MessageList
+from turnstate_backends.interface import Write
+
+LearnsFrom = Literal["writes", "rows", "lists"]
+"""Where ids of messages are learned from: the writes alone; also the rows at which a write told none; the lists
+before each input, which are read anyway where no write is believed."""
+
+
+class MessageReader(Protocol):
+    """What the rule asks of a thread's message channel."""
+
+    def state(self, checkpoint: str) -> tuple[Message, ...] | None:
+        """The list as the checkpoint holds it; None when there is none or it cannot be read."""
+
+    def written(self, checkpoint: str) -> Sequence[tuple[Write, MessageList | None]]:
+        """Writes to the channel on top of a checkpoint; None for one that cannot be read."""
+
+    def pending_input(self, checkpoint: str) -> MessageList | None:
+        """What an input row took in and no step has spread yet."""
+
+    def changed(self, before: str, after: str) -> bool:
+        """Whether the channel has another version in ``after``."""
+
+    def on(self, checkpoint: str) -> Sequence[Write]:
+        """All write rows on top of a checkpoint."""
+
+    def in_first_run(self, checkpoint: str) -> bool:
+        """Whether the thread had taken one input at most when the checkpoint was made."""
+
+
+class Met:
+    """The human messages met so far on a line: by id, and their contents in order.
+
+    Args:
+        line: The line.
+        reader: Its message channel.
+        learns: See :data:`LearnsFrom`.
+    """
+
+    def __init__(self, line: Line, reader: MessageReader, learns: LearnsFrom) -> None:
+        self.line = line
+        self.reader = reader
+        self.learns = learns
+        self._ids: dict[str, str] = {}
+        self._contents: list[str] = []
+        self._held: list[str] = []  # of those, the contents that came into the list
+        self._nameless = False  # a question without a known id was met
+        self._unsure: list[int] = []  # rows at which a message got an id that its write does not tell
+        self._tip = reader.state(line.rows[-1].id)
+        humans = [m for m in self._tip or () if m.role == "human" and not m.bare]
+        self.assigns_ids = bool(humans) and all(m.id for m in humans)
+        """The channel's reducer gives every message an id, so a message without one is a new one."""
+
+    def accounts_for_tip(self) -> bool:
+        """Whether the tip's list is explained: by exactly what was met, or, once ids are learned, by no more."""
+        if self._tip is None:
+            return self.learns != "writes"
+        tip = [m.content for m in self._tip if self._counts(m)]
+        return tip == self._held if self.learns == "writes" else not Counter(tip) - Counter(self._held)
+
+    def _counts(self, message: Message) -> bool:
+        return message.role == "human" and not message.summary and (not message.bare or self.assigns_ids)
+
+    def unsure_of(self, row: int) -> None:
+        """A human message may have come into the list at this row without its id being told."""
+        if self.learns == "rows":
+            self._unsure.append(row)
+
+    def note(self, messages: Iterable[Message]) -> None:
+        """Messages that were in the list already; where no write is believed, this is how their ids are met."""
+        if self.learns == "lists":
+            for m in messages:
+                if m.role == "human" and m.id:
+                    self._ids.setdefault(m.id, m.content)
+
+    def new(
+        self,
+        brought: Sequence[Message],
+        *,
+        at_input: bool,
+        row: int | None = None,
+        whole: bool = False,
+        waiting: bool = False,
+    ) -> list[Message]:
+        """The questions among messages that came in together: those not met before.
+
+        A message with a known id is new when its content changed at an input. Messages without ids are
+        compared by content and order where a client seems to have sent its history again. An input that
+        ends in a human message asks at least that, unless the id says that it was asked before.
+
+        Args:
+            brought: The messages, in order.
+            at_input: They came with an input.
+            row: The row that gives an id to those that come without.
+            whole: They are the whole list, not what was added to it.
+            waiting: They are in no list yet.
+        """
+        humans = [m for m in brought if self._counts(m)]
+        if not humans:
+            return []
+        if self._unsure and any(m.id and m.id not in self._ids for m in humans):
+            self._learn()
+        again = self._in_order_again(humans) if whole else self._sent_again(brought, humans)
+        asked = [
+            m
+            for i, m in enumerate(humans)
+            if self._is_new(m, at_input)
+            and id(m) not in again
+            and not any(m.id and m.id == later.id for later in humans[i + 1 :])
+        ]
+        last = brought[-1]
+        if not asked and at_input and last is humans[-1] and not last.id:
+            asked = [last]
+        for m in humans:
+            if m.id:
+                self._ids[m.id] = m.content
+            else:
+                self._nameless = True
+                if row is not None and self.assigns_ids:
+                    self.unsure_of(row)
+        self._contents += [m.content for m in asked]
+        self._held += [] if waiting else [m.content for m in asked]
+        return asked
+
+    def corrected(
+        self, brought: Sequence[Message], texts: Sequence[str | None], before: str
+    ) -> list[tuple[int, str]]:
+        """Positions of questions whose text was changed, with the new text; so they are not new.
+
+        Args:
+            brought: What ``update_state`` wrote.
+            texts: Those of the questions so far.
+            before: The checkpoint that it wrote on, whose list tells which of several equal texts it changed.
+        """
+        held = [m for m in self.reader.state(before) or () if self._counts(m)]
+        found = []
+        for message in (m for m in brought if m.role == "human" and m.id):
+            old = next((m for m in held if m.id == message.id), None)
+            if old is None:
+                continue
+            later = sum(1 for m in held[held.index(old) + 1 :] if m.content == old.content)
+            same = [n for n, text in enumerate(texts) if text == old.text]
+            if len(same) > later:
+                found.append((same[-1 - later], message.text))
+            self._held = [message.content if c == old.content else c for c in self._held]
+            self._ids[message.id or ""] = message.content
+        return found
+
+    def _is_new(self, message: Message, at_input: bool) -> bool:
+        if message.id is None or message.id not in self._ids:
+            return True
+        return at_input and self._ids[message.id] != message.content
+
+    def _learn(self) -> None:
+        """Read the ids that reducers gave to messages whose writes had none."""
+        for row in dict.fromkeys(self._unsure):
+            for m in self.reader.state(self.line.rows[row].id) or ():
+                if m.role == "human" and m.id:
+                    self._ids.setdefault(m.id, m.content)
+        self._unsure.clear()
+
+    def _sent_again(self, brought: Sequence[Message], humans: Sequence[Message]) -> set[int]:
+        """Of messages without known ids, those that repeat the history (by ``id()``).
+
+        A reducer, or the client, may have given the repeated ones new ids.
+        """
+        unknown = [m for m in humans if m.id is None or m.id not in self._ids]
+        answers = any(m.role in ("ai", "tool") for m in brought[: _last_human(brought)])
+        contents = [m.content for m in unknown]
+        whole = len(contents) > len(self._contents) > 0 and contents[: len(self._contents)] == self._contents
+        if not answers and (self.assigns_ids or not whole):
+            return set()
+        return {id(unknown[i]) for i in _common(contents, self._contents)}
+
+    def _in_order_again(self, humans: Sequence[Message]) -> set[int]:
+        """Of a whole list, the messages that stand for questions whose id was not known when they were met."""
+        if not self._nameless:
+            return set()
+        return {id(humans[i]) for i in _common([m.content for m in humans], self._contents)}
+
+
+def _last_human(messages: Sequence[Message]) -> int:
+    return max((i for i, m in enumerate(messages) if m.role == "human"), default=0)
+
+
+def _common(new: Sequence[str], old: Sequence[str]) -> list[int]:
+    """Positions in ``new`` of a longest common subsequence with ``old``, the earliest ones."""
+    start = 0
+    while start < min(len(new), len(old)) and new[start] == old[start]:
+        start += 1
+    a, b = new[start:], old[start:]
+    best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i in reversed(range(len(a))):
+        for j in reversed(range(len(b))):
+            best[i][j] = best[i + 1][j + 1] + 1 if a[i] == b[j] else max(best[i + 1][j], best[i][j + 1])
+    found, i, j = list(range(start)), 0, 0
+    while i < len(a) and j < len(b):
+        if a[i] == b[j]:
+            found.append(start + i)
+            i, j = i + 1, j + 1
+        elif best[i][j + 1] >= best[i + 1][j]:
+            j += 1
+        else:
+            i += 1
+    return found
