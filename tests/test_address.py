@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from turnstate_backends.address import PostgresAddress, SqliteAddress, open_store, parse
+from turnstate_backends.address import PostgresAddress, SqliteAddress, parse
 from turnstate_backends.interface import StoreError
+from turnstate_backends.stores import open_store
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ from turnstate.history.branches import BranchReport, branch_report, limbs_of
 from turnstate.history.ids import id_time
 from turnstate.history.lines import forest
 from turnstate.history.thread import ThreadHistory
-from turnstate_backends.address import open_store
 from turnstate_backends.interface import Checkpoint
+from turnstate_backends.stores import open_store
 
 FORKED = [(name, id) for name in ("forks", "workers") for id in recording(name).threads]
 # What set the left line apart. The recorded graphs ran without a pause between questions, so that only a question

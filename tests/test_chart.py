@@ -16,7 +16,7 @@ from turnstate.history.log import Log, span_of
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.turns import Turn, Turns
 from turnstate.render.chart import chart_lines, shortened
-from turnstate_backends.address import open_store
+from turnstate_backends.stores import open_store
 
 BBOX = "gazet/get_aoi/bbox"
 W: Cell = "written"

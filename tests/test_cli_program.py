@@ -186,7 +186,7 @@ def test_a_defect_shows_its_traceback_only_when_asked(monkeypatch: pytest.Monkey
     def broken(text: str, *, schema: str | None = None) -> None:
         raise KeyError("s3cret")
 
-    monkeypatch.setattr(turnstate_backends.address, "open_store", broken)
+    monkeypatch.setattr(turnstate_backends.stores, "open_store", broken)
     url = "postgresql://u:s3cret@h/db"
     short = run("threads", "--store", url)
     assert (short.code, len(short.err.splitlines())) == (2, 3)
@@ -268,7 +268,7 @@ def test_an_interrupt_is_exit_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(text: str, *, schema: str | None = None) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(turnstate_backends.address, "open_store", interrupted)
+    monkeypatch.setattr(turnstate_backends.stores, "open_store", interrupted)
     result = run("threads", "--store", store("demo"))
     assert (result.code, result.out, result.err) == (130, "", "")
 

@@ -21,9 +21,9 @@ from turnstate.history.accumulate import MERGE, Rule, called
 from turnstate.history.jsonform import jsonable
 from turnstate.history.reading import read, turn_place
 from turnstate.history.thread import ThreadHistory
-from turnstate_backends.address import open_store
 from turnstate_backends.interface import Store
 from turnstate_backends.payload import decode
+from turnstate_backends.stores import open_store
 from turnstate_backends.values import Absent, Stored
 
 FIELDS: Mapping[str, Any] = {
@@ -39,13 +39,24 @@ def plain(stored: Stored | Absent) -> Any:
     return as_noted(jsonable(decode(stored))) if isinstance(stored, Stored) else stored
 
 
-def assert_rows(store: Store, truth: Mapping[str, Mapping[str, Any]], thread: str = "t") -> ThreadHistory:
-    """Every channel of every row, read in the order of a line, as LangGraph reads it."""
+def assert_rows(
+    store: Store, truth: Mapping[str, Mapping[str, Any]], thread: str = "t", *, may_refuse: bool = False
+) -> ThreadHistory:
+    """Every channel of every row, read in the order of a line, as LangGraph reads it.
+
+    Args:
+        store: The store.
+        truth: Checkpoint id → channel → value.
+        thread: The thread.
+        may_refuse: A row may also be said to be unresolved, as forks can make it.
+    """
     history = ThreadHistory(store, thread)
     for id, state in sorted(truth.items()):
         found = history.values(id)
         for channel, expected in state.items():
-            if channel in found:
+            if may_refuse and isinstance(found.get(channel), Absent):
+                assert plain(found[channel]).kind == "delta_unresolved"
+            elif channel in found:
                 assert plain(found[channel]) == expected, (id, channel)
             else:
                 assert expected in EMPTY, (id, channel)  # what a channel without a version is said to hold

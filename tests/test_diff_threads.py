@@ -28,8 +28,8 @@ from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import AmbiguousKey
 from turnstate.history.reading import Miss, Place, read, turn_place
 from turnstate.history.thread import ThreadHistory
-from turnstate_backends.address import open_store
 from turnstate_backends.interface import Store
+from turnstate_backends.stores import open_store
 
 NAMES = [each.name for each in [*scenarios(), *releases()]]
 # Whose truth is not written as JSON of the same form.

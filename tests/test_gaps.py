@@ -25,8 +25,8 @@ from recorded import (
 )
 from turnstate.history.gaps import Gap, GapReport, gap_report
 from turnstate.history.thread import ThreadHistory
-from turnstate_backends.address import open_store
 from turnstate_backends.interface import Store
+from turnstate_backends.stores import open_store
 
 Told = list[tuple[str, tuple[int, ...], int | None, str]]
 """Kind, turns, steps missing (None where turns of another gap share them), and how sure that is."""

@@ -200,7 +200,7 @@ def test_a_branch_has_gaps_of_its_own(tmp_path: Path) -> None:
     path = copy_db(recording("forks").path, tmp_path)
     truth = recording("forks").threads["asked-again"]
     tip = truth.branches[0]["tip"]
-    from turnstate_backends.address import open_store
+    from turnstate_backends.stores import open_store
 
     with open_store(str(path)) as opened:
         parent = {row.id: row.parent for row in opened.checkpoints("asked-again", "")}

@@ -18,7 +18,7 @@ from langgraph.types import Command, Overwrite, interrupt
 
 from turnstate.history.reading import Reading, checkpoint_place, read, read_all, turn_place
 from turnstate.history.thread import ThreadHistory
-from turnstate_backends.address import open_store
+from turnstate_backends.stores import open_store
 
 
 def merged(old: dict[str, Any] | None, new: Any) -> dict[str, Any]:

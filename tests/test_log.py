@@ -37,8 +37,8 @@ from turnstate.history.keys import Key
 from turnstate.history.log import KeyLog, Log, Logged, change_in_words, span_of, value_of
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.wording import difference_in_words, equal_values
-from turnstate_backends.address import open_store
 from turnstate_backends.interface import Store
+from turnstate_backends.stores import open_store
 from turnstate_backends.values import Absent, Stored, Tagged
 
 BBOX = Key("tool_state", "gazet/get_aoi/bbox")

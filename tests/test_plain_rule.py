@@ -18,8 +18,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from conversations import CONVERSATIONS, Exchange, plain_rule, run
 from turnstate.history.reading import read, turn_place
 from turnstate.history.thread import ThreadHistory
-from turnstate_backends.address import open_store
 from turnstate_backends.interface import Store
+from turnstate_backends.stores import open_store
 
 ORDERS = {
     "ascending": "ORDER BY checkpoint_id",

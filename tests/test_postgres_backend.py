@@ -22,9 +22,10 @@ from psycopg import sql
 
 import pg
 from turnstate_backends import postgres
-from turnstate_backends.address import open_store, parse
+from turnstate_backends.address import parse
 from turnstate_backends.interface import StoreError, Write
 from turnstate_backends.postgres import PostgresStore, open_postgres
+from turnstate_backends.stores import open_store
 from turnstate_backends.values import Absent, Stored
 
 

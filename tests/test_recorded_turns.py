@@ -24,8 +24,8 @@ from recorded import (
 from turnstate.history.jsonform import jsonable
 from turnstate.history.reading import checkpoint_place, read, turn_place
 from turnstate.history.thread import ThreadHistory
-from turnstate_backends.address import open_store
 from turnstate_backends.interface import Store
+from turnstate_backends.stores import open_store
 
 SCENARIOS = [each.name for each in scenarios()]
 SQLITE_ONLY = [each.name for each in releases()]

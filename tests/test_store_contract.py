@@ -16,9 +16,9 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from turnstate_backends.address import open_store
 from turnstate_backends.interface import Checkpoint, Store
 from turnstate_backends.payload import decode
+from turnstate_backends.stores import open_store
 from turnstate_backends.values import Absent, Stored
 
 SERDE = JsonPlusSerializer()

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from recorded import copy_db, scenarios
 from turnstate.history.thread import ThreadHistory
-from turnstate_backends.address import open_store
+from turnstate_backends.stores import open_store
 
 
 class State(TypedDict, total=False):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote
 
-from turnstate_backends.interface import Store, StoreError
+from turnstate_backends.interface import StoreError
 
 _FORMS = "Give a SQLite file, sqlite:///FILE, postgresql://USER@HOST/DATABASE or 'host=… dbname=…'."
 _ESCAPE_HINT = (
@@ -114,32 +114,6 @@ def parse(text: str) -> SqliteAddress | PostgresAddress:
             "the store address cannot be read", "it looks like a URL, but does not begin as one", _FORMS
         )
     return _sqlite(text, text)
-
-
-def open_store(text: str, *, schema: str | None = None) -> Store:
-    """Open the store at an address, importing its backend and driver only now.
-
-    Args:
-        text: Any address that :func:`parse` reads.
-        schema: The PostgreSQL schema of the tables; found through the search path when None.
-
-    Raises:
-        StoreError: The address cannot be read, or the store cannot be opened.
-    """
-    address = parse(text)
-    if isinstance(address, PostgresAddress):
-        from turnstate_backends.postgres import open_postgres
-
-        return open_postgres(address, schema)
-    if schema is not None:
-        raise StoreError(
-            "a schema was given for a SQLite file",
-            "only PostgreSQL databases have schemas",
-            "Leave the schema out.",
-        )
-    from turnstate_backends.sqlite import open_sqlite
-
-    return open_sqlite(address.path)
 
 
 def _url(scheme: str, rest: str, text: str) -> SqliteAddress | PostgresAddress:

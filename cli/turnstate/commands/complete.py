@@ -41,7 +41,7 @@ def complete_key(ctx: typer.Context, incomplete: str) -> list[str]:
 
 @contextmanager
 def _store(ctx: typer.Context) -> Iterator[Store]:
-    from turnstate_backends.address import open_store
+    from turnstate_backends.stores import open_store
 
     given = ctx.params.get("store") or (ctx.parent.params.get("store") if ctx.parent else None)
     with open_store(store_address(given, os.environ, Path.cwd()), schema=ctx.params.get("schema")) as store:

@@ -52,7 +52,7 @@ def opened(ctx: typer.Context, out: Output, store: str | None, schema: str | Non
         store: The ``--store`` after the verb.
         schema: ``--schema``.
     """
-    from turnstate_backends.address import open_store
+    from turnstate_backends.stores import open_store
 
     before = ctx.parent.params.get("store") if ctx.parent else None
     address = store_address(store if store is not None else before, os.environ, Path.cwd())

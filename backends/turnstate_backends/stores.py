@@ -1,0 +1,35 @@
+"""Opening a store by its address: the one place that knows which backend reads which kind.
+
+A backend and its driver are imported only when a store of its kind is opened.
+"""
+
+from __future__ import annotations
+
+from turnstate_backends.address import PostgresAddress, parse
+from turnstate_backends.interface import Store, StoreError
+
+
+def open_store(text: str, *, schema: str | None = None) -> Store:
+    """Open the store at an address, importing its backend and driver only now.
+
+    Args:
+        text: Any address that :func:`parse` reads.
+        schema: The PostgreSQL schema of the tables; found through the search path when None.
+
+    Raises:
+        StoreError: The address cannot be read, or the store cannot be opened.
+    """
+    address = parse(text)
+    if isinstance(address, PostgresAddress):
+        from turnstate_backends.postgres import open_postgres
+
+        return open_postgres(address, schema)
+    if schema is not None:
+        raise StoreError(
+            "a schema was given for a SQLite file",
+            "only PostgreSQL databases have schemas",
+            "Leave the schema out.",
+        )
+    from turnstate_backends.sqlite import open_sqlite
+
+    return open_sqlite(address.path)
