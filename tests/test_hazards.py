@@ -16,6 +16,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, Overwrite, interrupt
 
+from cli_run import run
+from recorded import delete_blobs, record_to_postgres
 from turnstate.history.reading import Reading, checkpoint_place, read, read_all, turn_place
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends.stores import open_store
@@ -308,3 +310,61 @@ def test_a_corrected_question_is_the_one_that_was_corrected_among_equal_texts(tm
             graph.invoke({"messages": [HumanMessage("yes", id=f"h{number}")]}, CONFIG)
         graph.update_state(CONFIG, {"messages": [HumanMessage("no", id="h2")]}, as_node="a")
     assert questions(path) == ["yes", "no", "yes"]
+
+
+def test_a_question_edited_at_its_own_input_row_was_asked_on_the_other_branch(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(State).add_node("a", answer).add_edge(START, "a").compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("q1")]}, CONFIG)
+        graph.invoke({"messages": [HumanMessage("q2")]}, CONFIG)
+        rows = list(graph.get_state_history(CONFIG))
+        asked_at = next(r for r in rows if r.metadata["source"] == "input" and r.metadata["step"] == 2)
+        graph.invoke({"messages": [HumanMessage("q2 edited")]}, asked_at.config)
+    assert questions(path) == ["q1", "q2 edited"]
+    with open_store(str(path)) as store:
+        assert [t.status for t in ThreadHistory(store, "t").turns.turns[1:]] == ["complete", "complete"]
+
+
+@pytest.mark.parametrize("cleared", [True, False])
+@pytest.mark.parametrize("gone", [3, 5, 7])
+def test_questions_that_came_as_answers_still_count_when_the_front_is_gone(
+    tmp_path: Path, gone: int, cleared: bool
+) -> None:
+    path = tmp_path / "store.db"
+
+    def node(state: State) -> dict[str, Any]:
+        return {"messages": [HumanMessage(interrupt("next?")), AIMessage("A")], "x": f"x{asked(state)}"}
+
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        builder = StateGraph(State).add_node("a", node).add_edge(START, "a").add_edge("a", "a")
+        graph = builder.compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("q1")]}, CONFIG)
+        for number in range(2, 8):
+            graph.invoke(Command(resume=f"q{number}"), CONFIG)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        ids = [id for (id,) in connection.execute("SELECT checkpoint_id FROM checkpoints ORDER BY 1")][:gone]
+        for id in ids:
+            connection.execute("DELETE FROM checkpoints WHERE checkpoint_id = ?", (id,))
+            connection.execute("DELETE FROM writes WHERE checkpoint_id = ?", (id,))
+            if cleared:
+                connection.execute(
+                    "UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE parent_checkpoint_id = ?", (id,)
+                )
+    assert questions(path) == [f"q{number}" for number in range(1, 8)]
+
+
+def test_the_state_before_a_first_run_saved_in_one_row_is_not_called_pruned(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    converse(path, durability="exit", questions=1)
+    for reading in (shown(path, "x", 0), shown(path, "x", 1, at_start=True)):
+        assert (reading.outcome, "pruned" in reading.message) == ("no_such_turn", False)
+    assert shown(path, "x", 1).value == "x1"
+
+
+def test_an_entry_whose_value_is_gone_at_both_ends_is_not_called_absent(pg_dsn: str) -> None:
+    recorded = record_to_postgres("demo", pg_dsn).threads["demo"]
+    for turn in (1, 2):
+        assert delete_blobs(pg_dsn, "demo", "tool_state", checkpoint=recorded.turn(turn).last_checkpoint) == 1
+    result = run("diff", "demo", "gazet/get_aoi/bbox", "--turns", "1..2", "--exit-code", "--store", pg_dsn)
+    assert (result.code, "value_missing" in result.err) == (6, True)

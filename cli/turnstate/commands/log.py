@@ -177,7 +177,7 @@ def _span(history: ThreadHistory, first: int | None, last: int | None) -> Span:
     turns = history.turns
     ends = [0 if first is None else first, turns.total if last is None else last]
     first, last = (turns.total + 1 + number if number < 0 else number for number in ends)
-    if first > last:
+    if first > last and first <= turns.total:
         raise typer.BadParameter("the first turn comes after the last.", param_hint="'--turns'")
     known = {"total_turns": turns.total, "retained_turns": list(turns.retained)}
     if first > turns.total or last < 0:

@@ -111,7 +111,9 @@ def history_of(
         raise _no_thread(store, thread, ns)
     if branch is None:
         return history
-    return history.along(history.forest.tip_beyond(checkpoint_id(history, branch)))
+    named = checkpoint_id(history, branch)
+    # With clock skew the head can have children; who names it means the line that LangGraph would resume.
+    return history.along(named if named == history.forest.head else history.forest.tip_beyond(named))
 
 
 def checkpoint_id(history: ThreadHistory, prefix: str) -> str:

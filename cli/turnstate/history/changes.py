@@ -21,6 +21,8 @@ from turnstate.history.turns import Turns
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
 
+_UNREADABLE = ("value_missing", "encrypted", "undecodable", "delta_unresolved")
+
 _Part = Stored | Absent | None
 """A key's payload at one end; None where the key is not there."""
 
@@ -178,6 +180,9 @@ def diff_report(
         missed = [read(each.history, asked, each.place, internal=internal) for each in (new, old)]
         if all(reading.outcome == "no_such_key" for reading in missed):
             return Miss("no_such_key", missed[0].message)
+        unread = next((reading for reading in missed if reading.outcome in _UNREADABLE), None)
+        if unread is not None:
+            return Miss(unread.outcome, f"{asked} can be read at neither end: {unread.message}")
         nowhere = True
     found = list(_compared(old, new, states, wanted, names, alone=alone, reveal=reveal))
     return DiffReport(

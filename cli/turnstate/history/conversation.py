@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from turnstate.history.lines import Forest
 from turnstate.history.messages import Message, MessageList, NotMessages, of_plain, read_grown, read_messages
+from turnstate.history.steps import INTERRUPT
 from turnstate_backends import heads
 from turnstate_backends.interface import Store, Write
 from turnstate_backends.payload import decode
@@ -22,6 +24,10 @@ class Records(Protocol):
     store: Store
     thread: str
     ns: str
+
+    @property
+    def forest(self) -> Forest:
+        """All checkpoints of the namespace."""
 
     @property
     def writes(self) -> Mapping[str, Sequence[Write]]:
@@ -109,14 +115,24 @@ class Conversation:
         return self.records.writes.get(checkpoint, ())
 
     def in_first_run(self, checkpoint: str) -> bool:
-        """Whether the thread had taken one input at most when the checkpoint was made.
+        """Whether the thread had been asked once at most when the checkpoint was made.
 
         ``__start__`` has version 1 where the first input waits and 2 once it is spread; a later input gets
         a version above all others (``langgraph.pregel._algo.apply_writes``).
         """
         versions = self.store.versions(self.thread, self.ns, [checkpoint]).get(checkpoint, {})
         number = versions.get("__start__", "").partition(".")[0]
-        return number.isdecimal() and int(number) <= 2
+        if not number.isdecimal() or int(number) > 2:
+            return False
+        # An answer to an interrupt asks without an input, and leaves its mark in what was seen; writes on
+        # older rows tell that there were some.
+        seen = self.store.seen(self.thread, self.ns, [checkpoint]).get(checkpoint, {})
+        return not seen.get(INTERRUPT) and not any(id < checkpoint for id in self.writes_of_gone_rows)
+
+    @property
+    def writes_of_gone_rows(self) -> Collection[str]:
+        """Checkpoints that only their writes tell of."""
+        return self.records.writes.keys() - self.records.forest.rows.keys()
 
     def value(self, checkpoint: str, channel: str) -> Stored | Absent:
         """One channel's payload in one checkpoint."""

@@ -38,7 +38,7 @@ class MessageReader(Protocol):
         """All write rows on top of a checkpoint."""
 
     def in_first_run(self, checkpoint: str) -> bool:
-        """Whether the thread had taken one input at most when the checkpoint was made."""
+        """Whether the thread had been asked once at most when the checkpoint was made."""
 
 
 class Met:

@@ -6,7 +6,7 @@ tell, else from the message lists before and after. Pure but for the reader that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -63,6 +63,7 @@ class Findings:
         named_at_front: A message with a ``name`` was counted in a row whose past is gone: perhaps a node's.
         trimmed_at_front: Such a row shows that messages had been taken out before.
         removes: The graph takes messages out of the list: some write on the line did.
+        perhaps_asked: A first row that looks like a run saved in one row holds human messages after an answer.
         unreadable: An input wrote messages that cannot be read (encrypted, damaged); one question was assumed.
     """
 
@@ -71,6 +72,7 @@ class Findings:
     named_at_front: bool = False
     trimmed_at_front: bool = False
     removes: bool = False
+    perhaps_asked: bool = False
     unreadable: bool = False
 
 
@@ -89,22 +91,38 @@ def settle(
     that they tell of, in order; else, with ids learned from lists on the way, when it holds none that
     was not met. Otherwise the lists alone tell.
     """
+    elsewhere = frozenset(
+        row.id
+        for row in line.rows
+        if any(
+            c.source not in ("input", "update") and c.id not in line.index for c in children.get(row.id, ())
+        )
+    )
     steps = steps_of(line, children, writes)
     if are_complete(line, steps, writes):
         for learns in _BELIEVING:
             met = Met(line, reader, learns)
-            found = find_questions(line, steps, met)
+            found = find_questions(line, steps, met, elsewhere)
             if met.accounts_for_tip():
                 return steps, found
     steps = steps_of(line, children, writes, trusted=False)
-    return steps, find_questions(line, steps, Met(line, reader, "lists"))
+    return steps, find_questions(line, steps, Met(line, reader, "lists"), elsewhere)
 
 
-def find_questions(line: Line, steps: Sequence[Step], met: Met) -> Findings:
+def find_questions(
+    line: Line, steps: Sequence[Step], met: Met, elsewhere: Collection[str] = frozenset()
+) -> Findings:
     """Walk a line and say at which rows a question arrived.
 
     A human message is a question where the row took something from outside: after an input, by
     ``update_state``, by the answer to an interrupt, or in a row that cannot be split. What a node wrote is none.
+
+    Args:
+        line: The line.
+        steps: How each of its rows came to be.
+        met: The human messages met so far: none.
+        elsewhere: Rows of the line from which another branch went on. An input that ran there and was replaced
+            here was asked there, not here.
     """
     found = Findings()
     reader = met.reader
@@ -124,7 +142,7 @@ def find_questions(line: Line, steps: Sequence[Step], met: Met) -> Findings:
             found.questions += [Question(m.text, i, i) for m in asked]
         elif step.arrival == "step":
             _from_nodes(i, line, step, met, found)
-        if row.source == "input" and not _ran(i, steps):
+        if row.source == "input" and not _ran(i, steps) and row.id not in elsewhere:
             waiting = reader.pending_input(row.id) or MessageList(())
             asked = met.new(waiting.messages, at_input=True, waiting=True)
             found.questions += [Question(m.text, i, i, waiting=True) for m in asked]
@@ -134,9 +152,13 @@ def find_questions(line: Line, steps: Sequence[Step], met: Met) -> Findings:
 def _at_first_row(i: int, line: Line, met: Met, found: Findings) -> None:
     """Nothing before the row is kept: every untagged human message counts, and what makes that unsure is noted."""
     messages: Sequence[Message] = met.reader.state(line.rows[i].id) or ()
-    first_run = not i and bool(messages) and met.reader.in_first_run(line.rows[i].id)
+    first_run = not i and bool(messages) and not line.front_dangling
+    first_run = first_run and met.reader.in_first_run(line.rows[i].id)
     if first_run:
-        messages = _leading(messages)
+        leading = _leading(messages)
+        # A saver that prunes can leave such a row too, and then the others were asked as well.
+        found.perhaps_asked |= any(m.role == "human" and not m.summary for m in messages[len(leading) :])
+        messages = leading
     asked = met.new(messages, at_input=False, whole=True)
     if i or line.front_missing:
         found.named_at_front |= any(m.name for m in asked)

@@ -126,9 +126,19 @@ def turn_place(history: ThreadHistory, number: int, *, at_start: bool = False) -
         had = f"the thread has had {_count(turns.total, 'turn')}"
         return Miss("no_such_turn", f"{had} (at least)" if turns.total_is == "at_least" else had, number)
     row = _start_row(history, turns.turns[wanted]) if at_start else turns.turns[wanted].end
+    if row is None and _never_recorded(history, wanted - at_start):
+        what = "the first run was saved in one row, and the state before it never"
+        return Miss("no_such_turn", what, wanted)
     if row is None:
         return Miss("turn_no_longer_retained", _retained_words(history, turns.turns[wanted]), wanted)
     return Place(row, wanted, at_start)
+
+
+def _never_recorded(history: ThreadHistory, turn: int) -> bool:
+    """Whether turn 0 is meant and no row ever held it, as ``durability="exit"`` has it."""
+    line = history.line
+    cleared = line.front_missing and not line.front_dangling
+    return turn == 0 and cleared and history.conversation.in_first_run(line.rows[0].id)
 
 
 def _start_row(history: ThreadHistory, turn: Turn) -> int | None:

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Literal, Protocol
 
+from turnstate.history.ids import id_step
 from turnstate.history.lines import Line, is_anchor
 from turnstate.history.questions import Findings, Question
 from turnstate.history.steps import (
@@ -25,7 +26,7 @@ from turnstate.history.steps import (
     is_trigger,
     is_update_task,
 )
-from turnstate_backends.interface import Write
+from turnstate_backends.interface import Checkpoint, Write
 
 Status = Literal["complete", "interrupted", "error", "unfinished", "never_ran"]
 TurnsBy = Literal["questions", "inputs"]
@@ -130,7 +131,7 @@ def turns_by_questions(line: Line, steps: Sequence[Step], found: Findings, recor
     """Number the questions and give each its span: from the row that took it to the row before the next one."""
     pruned = line.front_missing or bool(line.seams)
     total_is: TotalIs = "exact"
-    if found.unreadable or (pruned and found.named_at_front):
+    if found.unreadable or found.perhaps_asked or (pruned and found.named_at_front):
         total_is = "estimate"
     elif pruned and (found.trimmed_at_front or found.removes):
         total_is = "at_least"
@@ -206,8 +207,16 @@ def _end(line: Line, stop: int, others_between: bool, records: Records) -> int |
         return stop - 1
     if line.rows[stop].source == "input" and not others_between:
         return stop  # an input row holds the state that it found
+    if _follows_a_gone_end(line.rows[stop]):
+        return None
     # Rows are missing after the last kept one. Where the graph had come to rest, nothing followed it in its run.
     return stop - 1 if records.at_rest(line.rows[stop - 1].id) else None
+
+
+def _follows_a_gone_end(row: Checkpoint) -> bool:
+    """Whether a row holds a whole run on top of a row that is gone, which held the state as the turn before ended."""
+    before = id_step(row.parent) if row.parent else None
+    return before is not None and row.step is not None and row.step > before + 1
 
 
 def _task_writes(on_row: Sequence[Write]) -> list[Write]:
@@ -216,6 +225,8 @@ def _task_writes(on_row: Sequence[Write]) -> list[Write]:
 
 def _status(last: int, line: Line, steps: Sequence[Step], question: Question, records: Records) -> Status:
     """How a turn ended, by what its tasks left on its last row and what the step before it had set off."""
+    while question.start < last < len(line.rows) - 1 and line.rows[last].source == "input":
+        last -= 1  # an input that another one replaced
     on_last = records.writes.get(line.rows[last].id, ())
     channels = {w.channel for w in on_last}
     if ERROR in channels:

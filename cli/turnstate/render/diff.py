@@ -651,7 +651,8 @@ def change_fields(change: KeyChange, *, detail: Detail) -> Document:
         fields["from"] = change.old
     if change.change != "removed":
         fields["to"] = change.new
-    fields["patch"] = patch(change.operations)
+    if change.change != "removed":  # no patch takes a whole document away
+        fields["patch"] = patch(change.operations)
     return fields | present(entry_patch=patch(change.entry) or None)
 
 
