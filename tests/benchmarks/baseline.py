@@ -1,4 +1,4 @@
-"""A Typer program with four commands that do nothing: what starting any such program costs."""
+"""A Typer program with eight commands that do nothing: what starting any such program costs."""
 
 from __future__ import annotations
 
@@ -36,6 +36,26 @@ def show(
     turn: int = typer.Option(-1, "--turn"),
     as_json: bool = typer.Option(False, "--json"),
 ) -> None:
+    """Do nothing."""
+
+
+@app.command()
+def log(thread: str, key: str = typer.Argument("")) -> None:
+    """Do nothing."""
+
+
+@app.command()
+def diff(thread: str, key: str = typer.Argument("")) -> None:
+    """Do nothing."""
+
+
+@app.command()
+def gaps(thread: str, as_json: bool = typer.Option(False, "--json")) -> None:
+    """Do nothing."""
+
+
+@app.command()
+def branches(thread: str, as_json: bool = typer.Option(False, "--json")) -> None:
     """Do nothing."""
 
 

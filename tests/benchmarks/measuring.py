@@ -27,6 +27,8 @@ COMMANDS: Mapping[str, list[str]] = {
     "show": ["show", THREAD, KEY, "--turn", "3", "--json"],
     "turns": ["turns", THREAD, "--json"],
     "keys": ["keys", THREAD, "--json"],
+    "log": ["log", THREAD, KEY],
+    "gaps": ["gaps", THREAD, "--json"],
     "threads": ["threads", "--json"],
 }
 BASELINES: Mapping[Backend, Path] = {
@@ -124,7 +126,7 @@ def check(store: Store) -> None:
         ended = subprocess.run(argv, capture_output=True, text=True, check=False)
         if ended.returncode:
             raise SystemExit(f"exit {ended.returncode}: {' '.join(argv)}\n{ended.stderr}")
-        return json.loads(ended.stdout)
+        return json.loads(ended.stdout) if "--json" in argv else ended.stdout.splitlines()
 
     shown, told, keys = answer("show"), answer("turns"), answer("keys")
     written = {row["key"]: row["turns_written"] for row in keys["keys"]}
@@ -133,6 +135,8 @@ def check(store: Store) -> None:
         "turns that wrote the key": shown["turns_written"] == turns,
         "questions": [row["question"] for row in told["turns"]] == [f"Question {turn}" for turn in turns],
         "keys": written.get(KEY) == turns and written.get(ONCE) == [1] and written.get("plan") == turns,
+        "log": [int(line.split()[0]) for line in answer("log")[1:]] == turns,
+        "gaps": (answer("gaps")["retained"], answer("gaps")["gaps"]) == (turns, []),
         "threads": [row["thread"] for row in answer("threads")] == [THREAD],
     }
     if wrong := [what for what, is_right in right.items() if not is_right]:
