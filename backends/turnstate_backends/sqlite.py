@@ -103,6 +103,10 @@ _PAYLOADS = f"""
 SELECT CAST(checkpoint_id AS BLOB), CAST(type AS BLOB), CAST(checkpoint AS BLOB)
 {_ROWS} AND checkpoint_id {_AMONG}
 """
+_PAYLOAD = f"""
+SELECT CAST(type AS BLOB), CAST(checkpoint AS BLOB)
+{_ROWS} AND checkpoint_id = CAST(? AS TEXT)
+"""
 _TIMES = f"""
 SELECT CAST(checkpoint_id AS BLOB),
        CASE WHEN json_valid(checkpoint, 2) THEN CAST(json_extract(checkpoint, '$.ts') AS BLOB) END,
@@ -279,8 +283,10 @@ class SqliteStore:
         self, thread: str, ns: str, checkpoints: Sequence[str], channels: Collection[str] | None = None
     ) -> Iterator[tuple[str, Mapping[str, Stored | Absent]]]:
         """:meth:`values` of several checkpoints; every row here holds its whole state."""
+        place, decode = self._of(thread, ns), self._layout.decode
         for checkpoint in checkpoints:
-            for _, stored in self._payloads(thread, ns, [checkpoint]):
+            for type_, data in self._rows(_PAYLOAD, *place, self._layout.encode(checkpoint)):
+                stored = Stored(None if type_ is None else decode(type_), data or b"", len(data or b""))
                 yield checkpoint, _channels(stored, channels)
 
     def times(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, str]:
