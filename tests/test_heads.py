@@ -9,6 +9,7 @@ import time
 import uuid
 from typing import Any
 
+import ormsgpack
 import pytest
 from langchain_core.load import dumps
 from langchain_core.messages import AIMessage, HumanMessage
@@ -16,6 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 import mutations
+from turnstate_backends import heads
 from turnstate_backends.heads import Cut, Unreadable, class_name, elements, entries, keys
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Stored, Tagged
@@ -340,3 +342,20 @@ def test_an_array_in_json_is_split_without_changing_its_parts() -> None:
     assert found is not None
     assert [item.data.decode() for item in found] == parts
     assert json.loads(parts[0]) == {"b": 1, "a": 100000.0}
+
+
+def test_picked_entries_are_those_of_the_inner_map_and_a_damaged_payload_gives_none() -> None:
+    inner = {"a": [1, 2], "b": {"c": "text"}, "n": None}
+    data = ormsgpack.packb({"v": 4, "values": inner, "after": "end"})
+    whole = Stored("msgpack", data, len(data))
+    assert heads.picked(whole, "values", ["b", "a"]) == {
+        "a": Stored("msgpack", b"\x92\x01\x02", 3),
+        "b": Stored("msgpack", b"\x81\xa1c\xa4text", 8),
+    }
+    assert heads.picked(whole, "values", []) == {}
+    assert heads.picked(whole, "values", ["a", "z"]) is None
+    assert heads.picked(whole, "after", ["a"]) is None
+    for cut in range(len(data)):
+        assert heads.picked(Stored("msgpack", data[:cut], cut), "values", ["a"]) is None
+    longer = data + b"\x00"
+    assert heads.picked(Stored("msgpack", longer, len(longer)), "values", ["a"]) is None

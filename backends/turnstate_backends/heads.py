@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -124,6 +124,49 @@ def entries(stored: Stored) -> dict[Any, Stored] | None:
         return None
     count = _count(stored, _MAP)
     return None if count is None else dict(_items(stored, count, keyed=True))
+
+
+def picked(stored: Stored, field: str, names: Collection[str]) -> dict[str, Stored] | None:
+    """Some entries of the map that is one field of a msgpack map; of the rest only where it ends is looked at.
+
+    Returns:
+        None unless the payload is whole and has them all: :func:`entries` then tells what is wrong.
+    """
+    try:
+        count = _count(stored, _MAP) if stored.complete and _encoding(stored) == "msgpack" else None
+        found = None if count is None else _picked(stored, count, field, frozenset(names))
+    except (packed.EndsEarly, packed.Damage, Unreadable, Cut):
+        return None
+    return found if found is not None and len(found) == len(names) else None
+
+
+def _picked(stored: Stored, count: int, field: str, names: Collection[str]) -> dict[str, Stored] | None:
+    data = stored.data
+    outer = packed.Skipper(data, stored.size, packed.body(data))
+    found: dict[str, Stored] = {}
+    for _ in range(count):
+        start = outer.position
+        if _key(data[start : outer.skip()]) == field:
+            found = _among(stored, outer.position, names)
+        outer.skip()
+    return found if outer.position == stored.size else None
+
+
+def _among(stored: Stored, at: int, names: Collection[str]) -> dict[str, Stored]:
+    """Those of some entries that the map at ``at`` has; none where there is no map."""
+    data = stored.data
+    family, length = packed.header(data, at)
+    found: dict[str, Stored] = {}
+    skipper = packed.Skipper(data, stored.size, packed.body(data, at))
+    for _ in range(length if family == _MAP else 0):
+        start = skipper.position
+        name = _key(data[start : skipper.skip()])
+        start, end = skipper.position, skipper.skip()
+        if name in names:
+            found[name] = Stored("msgpack", data[start:end], end - start)
+            if len(found) == len(names):
+                break
+    return found
 
 
 def keys(stored: Stored) -> list[Any] | None:

@@ -457,6 +457,9 @@ def _state(stored: Stored, channels: Collection[str] | None = None) -> _State | 
 
 
 def _channels(stored: Stored, channels: Collection[str] | None) -> dict[str, Stored | Absent]:
+    found = None if channels is None else heads.picked(stored, "channel_values", channels)
+    if found is not None:
+        return {name: found[name] for name in channels or ()}
     state = _state(stored, channels)
     if isinstance(state, Absent):
         return dict.fromkeys(["*"] if channels is None else channels, state)
