@@ -76,13 +76,13 @@ def named_entries(write: Stored) -> tuple[str, ...]:
     Raises:
         heads.Cut: Only a head of the payload was read, and the names go on behind it.
     """
-    names = entries_of(write)
     try:
-        overwrites = names == ("__overwrite__",) or heads.class_name(write) == "langgraph.types.Overwrite"
+        name = heads.class_name(write)
+        found = heads.keys(write) if name is None else None
     except heads.Unreadable:
         return ()
-    if not overwrites:
-        return names
+    if found != ["__overwrite__"] and name != "langgraph.types.Overwrite":
+        return tuple(map(entry_name, found or ()))
     if not write.complete:
         raise heads.Cut
     value = decode(write)

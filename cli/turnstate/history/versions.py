@@ -147,6 +147,7 @@ class _Tip:
     def __init__(self, history: ThreadHistory, channels: Collection[str] | None) -> None:
         self.history = history
         self._channels = channels
+        self._entries: dict[str, frozenset[str] | None] = {}
 
     @cached_property
     def _state(self) -> Mapping[str, Stored | Absent]:
@@ -158,6 +159,11 @@ class _Tip:
 
     def entries(self, channel: str) -> frozenset[str] | None:
         """Names of a mapping's entries; None for what is no mapping there."""
+        if channel not in self._entries:
+            self._entries[channel] = self._read(channel)
+        return self._entries[channel]
+
+    def _read(self, channel: str) -> frozenset[str] | None:
         stored = self._state.get(channel)
         try:
             if not isinstance(stored, Stored) or heads.class_name(stored) is not None:
