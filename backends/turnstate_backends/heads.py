@@ -22,6 +22,7 @@ _PLAIN = frozenset({"null", "empty", "bytes", "bytearray"})
 # Numbers are measured, not built: Python refuses to build long ones.
 _SCAN = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len).raw_decode
 _ARRAY, _MAP, _EXT = 0xDD, 0xDF, 0xC9
+_NEAR = 1024  # bytes before the map that is looked for
 _SIZED = frozenset({0xDB, 0xC6, _EXT})  # text, bytes, extension
 _ANY_NAME = range(packed.CLASS_OF_ONE, packed.PYDANTIC_2 + 1)
 
@@ -142,31 +143,29 @@ def picked(stored: Stored, field: str, names: Collection[str]) -> dict[str, Stor
 
 def _picked(stored: Stored, count: int, field: str, names: Collection[str]) -> dict[str, Stored] | None:
     data = stored.data
-    outer = packed.Skipper(data, stored.size, packed.body(data))
-    found: dict[str, Stored] = {}
-    for _ in range(count):
-        start = outer.position
-        if _key(data[start : outer.skip()]) == field:
-            found = _among(stored, outer.position, names)
-        outer.skip()
-    return found if outer.position == stored.size else None
-
-
-def _among(stored: Stored, at: int, names: Collection[str]) -> dict[str, Stored]:
-    """Those of some entries that the map at ``at`` has; none where there is no map."""
-    data = stored.data
-    family, length = packed.header(data, at)
-    found: dict[str, Stored] = {}
-    skipper = packed.Skipper(data, stored.size, packed.body(data, at))
-    for _ in range(length if family == _MAP else 0):
+    skipper = packed.Skipper(
+        data, stored.size, packed.body(data), upto=_NEAR
+    )  # the map stands near the front
+    for left in range(count - 1, -1, -1):
         start = skipper.position
-        name = _key(data[start : skipper.skip()])
-        start, end = skipper.position, skipper.skip()
-        if name in names:
-            found[name] = Stored("msgpack", data[start:end], end - start)
-            if len(found) == len(names):
-                break
-    return found
+        if _key(data[start : skipper.skip()]) != field:
+            skipper.skip()
+            continue
+        family, length = packed.header(data, skipper.position)
+        if family != _MAP:
+            return None
+        found: dict[str, Stored] = {}
+        skipper = packed.Skipper(data, stored.size, packed.body(data, skipper.position))
+        for _ in range(length):
+            start = skipper.position
+            name = _key(data[start : skipper.skip()])
+            start, end = skipper.position, skipper.skip()
+            if name in names:
+                found[name] = Stored("msgpack", data[start:end], end - start)
+        for _ in range(2 * left):
+            skipper.skip()
+        return found if skipper.position == stored.size else None
+    return None
 
 
 def keys(stored: Stored) -> list[Any] | None:

@@ -85,6 +85,7 @@ class Skipper:
         data: The bytes at hand.
         size: Bytes of the whole, which bounds every length that a header may claim.
         start: Where in ``data`` the first value begins.
+        upto: Bytes that are enough for the values to be stepped over; all that follow when None.
 
     Attributes:
         position: Where in ``data`` the next value begins.
@@ -92,13 +93,13 @@ class Skipper:
 
     __slots__ = ("_deep", "_ends", "_start", "_unpacker", "position")
 
-    def __init__(self, data: bytes, size: int, start: int = 0) -> None:
+    def __init__(self, data: bytes, size: int, start: int = 0, upto: int | None = None) -> None:
         import msgpack
 
         self._ends = msgpack.OutOfData
         self._deep = msgpack.StackError
         self._unpacker = msgpack.Unpacker(None, max_buffer_size=max(len(data), size, 16))
-        self._unpacker.feed(memoryview(data)[start:])
+        self._unpacker.feed(memoryview(data)[start : None if upto is None else start + upto])
         self._start = self.position = start
 
     def skip(self) -> int:
