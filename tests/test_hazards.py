@@ -368,3 +368,40 @@ def test_an_entry_whose_value_is_gone_at_both_ends_is_not_called_absent(pg_dsn: 
         assert delete_blobs(pg_dsn, "demo", "tool_state", checkpoint=recorded.turn(turn).last_checkpoint) == 1
     result = run("diff", "demo", "gazet/get_aoi/bbox", "--turns", "1..2", "--exit-code", "--store", pg_dsn)
     assert (result.code, "value_missing" in result.err) == (6, True)
+
+
+@pytest.mark.parametrize("cleared", [True, False])
+def test_a_turn_whose_last_edit_is_gone_has_no_end_though_its_graph_had_come_to_rest(
+    tmp_path: Path, cleared: bool
+) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(State).add_node("a", answer).add_edge(START, "a").compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("q1")]}, CONFIG)
+        graph.update_state(CONFIG, {"x": "by hand"})
+        graph.invoke({"messages": [HumanMessage("q2")]}, CONFIG)
+        rows = sorted(
+            (t.checkpoint["id"], t.metadata["source"], t.metadata["step"]) for t in saver.list(CONFIG)
+        )
+    edit, taken = rows[3][0], rows[4][0]
+    assert [row[1:] for row in rows[3:5]] == [("update", 2), ("input", 3)]
+    change(
+        path, "DELETE FROM writes", f"DELETE FROM checkpoints WHERE checkpoint_id IN ('{edit}', '{taken}')"
+    )
+    if cleared:
+        change(
+            path, f"UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE parent_checkpoint_id = '{taken}'"
+        )
+    assert shown(path, "x", 1).outcome == "turn_no_longer_retained"
+    assert shown(path, "x", 2).value == "x2"
+
+
+def test_a_turn_whose_end_is_kept_can_be_read_though_the_rows_around_it_are_gone(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    converse(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        ids = [id for (id,) in connection.execute("SELECT checkpoint_id FROM checkpoints ORDER BY 1")]
+        kept = ids[2::3]
+        marks = ", ".join("?" * len(kept))
+        connection.execute(f"DELETE FROM checkpoints WHERE checkpoint_id NOT IN ({marks})", kept)
+    assert [shown(path, "x", turn).value for turn in (1, 2, 3)] == ["x1", "x2", "x3"]

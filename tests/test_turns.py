@@ -44,6 +44,9 @@ class Held:
     def in_first_run(self, checkpoint: str) -> bool:
         return checkpoint == "00"
 
+    def took_input_on_top_of(self, before: str, after: str) -> bool:
+        return (len(before) + len(after)) % 2 == 0
+
     def at_rest(self, checkpoint: str) -> bool | None:
         return {0: None, 1: True}.get(len(checkpoint) % 3, False)
 

@@ -164,6 +164,18 @@ class ThreadHistory:
         stored = self.store.times(self.thread, self.ns, checkpoints)
         return {id: parse_time(text) for id, text in stored.items()}
 
+    def took_input_on_top_of(self, before: str, after: str) -> bool:
+        """Whether the latest input that ``after`` knows of was taken on top of ``before``, with nothing in between.
+
+        Every step gives what it changes one version above all others (``langgraph.pregel._algo.apply_writes``): an
+        input the first above its parent's greatest, and ``__start__`` the second once it is spread.
+        """
+        found = self.store.versions(self.thread, self.ns, [before, after])
+        numbers = [_number_of(version) for version in found.get(before, {}).values()]
+        spread = _number_of(found.get(after, {}).get("__start__", ""))
+        tops = [number for number in numbers if number is not None]
+        return spread is not None and bool(tops) and spread == max(tops) + 2
+
     def at_rest(self, checkpoint: str) -> bool | None:
         """Whether no node was set off in a checkpoint; None where its layout does not tell.
 
@@ -215,6 +227,12 @@ class ThreadHistory:
         names = [name for name, version in versions.items() if version == spread and not is_internal(name)]
         found = self.values(row.id, names) if names else {}
         return {name: decode(stored) for name, stored in found.items() if isinstance(stored, Stored)}
+
+
+def _number_of(version: str) -> int | None:
+    """The counter in a channel version: ``00000002.0.48881``, ``2``, ``2.0``."""
+    number = version.partition(".")[0]
+    return int(number) if number.isdecimal() else None
 
 
 def _sets_off(channel: str, value: Stored | Absent) -> bool:

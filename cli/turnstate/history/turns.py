@@ -13,7 +13,6 @@ from functools import cached_property
 from itertools import groupby
 from typing import Literal, Protocol
 
-from turnstate.history.ids import id_step
 from turnstate.history.lines import Line, is_anchor
 from turnstate.history.questions import Findings, Question
 from turnstate.history.steps import (
@@ -26,7 +25,7 @@ from turnstate.history.steps import (
     is_trigger,
     is_update_task,
 )
-from turnstate_backends.interface import Checkpoint, Write
+from turnstate_backends.interface import Write
 
 Status = Literal["complete", "interrupted", "error", "unfinished", "never_ran"]
 TurnsBy = Literal["questions", "inputs"]
@@ -123,6 +122,9 @@ class Records(Protocol):
     def writes(self) -> Mapping[str, Sequence[Write]]:
         """Write rows by the checkpoint they hang on."""
 
+    def took_input_on_top_of(self, before: str, after: str) -> bool:
+        """Whether the latest input that ``after`` knows of was taken on top of ``before``, with nothing in between."""
+
     def at_rest(self, checkpoint: str) -> bool | None:
         """Whether no node was set off in a checkpoint; None where its layout does not tell."""
 
@@ -207,16 +209,12 @@ def _end(line: Line, stop: int, others_between: bool, records: Records) -> int |
         return stop - 1
     if line.rows[stop].source == "input" and not others_between:
         return stop  # an input row holds the state that it found
-    if _follows_a_gone_end(line.rows[stop]):
-        return None
-    # Rows are missing after the last kept one. Where the graph had come to rest, nothing followed it in its run.
-    return stop - 1 if records.at_rest(line.rows[stop - 1].id) else None
-
-
-def _follows_a_gone_end(row: Checkpoint) -> bool:
-    """Whether a row holds a whole run on top of a row that is gone, which held the state as the turn before ended."""
-    before = id_step(row.parent) if row.parent else None
-    return before is not None and row.step is not None and row.step > before + 1
+    # Rows are missing after the last kept one. It is the turn's last where the next input came right on top of it,
+    # or where the graph had come to rest and neither a task nor ``update_state`` left a write on it.
+    before, after = line.rows[stop - 1].id, line.rows[stop].id
+    kept = any(row.id in records.writes for row in line.rows)
+    untouched = kept and not records.writes.get(before) and records.at_rest(before)
+    return stop - 1 if untouched or records.took_input_on_top_of(before, after) else None
 
 
 def _task_writes(on_row: Sequence[Write]) -> list[Write]:
