@@ -405,3 +405,28 @@ def test_a_turn_whose_end_is_kept_can_be_read_though_the_rows_around_it_are_gone
         marks = ", ".join("?" * len(kept))
         connection.execute(f"DELETE FROM checkpoints WHERE checkpoint_id NOT IN ({marks})", kept)
     assert [shown(path, "x", turn).value for turn in (1, 2, 3)] == ["x1", "x2", "x3"]
+
+
+def test_a_question_whose_input_row_was_edited_is_still_asked_on_the_edited_line(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(State).add_node("a", answer).add_edge(START, "a").compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("q1")]}, CONFIG)
+        first = min(graph.get_state_history(CONFIG), key=lambda row: row.metadata["step"])
+        graph.update_state(first.config, {"x": "by hand"}, as_node="a")
+    with open_store(str(path)) as store:
+        turns = ThreadHistory(store, "t").turns
+        assert (turns.by, [turn.question for turn in turns.turns[1:]]) == ("questions", ["q1"])
+
+
+def test_two_updates_of_one_checkpoint_do_not_lend_each_other_their_writes(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(State).add_node("a", answer).add_edge(START, "a").compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("q1")]}, CONFIG)
+        end = graph.get_state(CONFIG).config
+        graph.update_state(end, {"messages": [HumanMessage("asked on the other line")]}, as_node="__start__")
+        graph.update_state(end, {"x": "by hand"}, as_node="a")
+        graph.invoke({"messages": [HumanMessage("q2")]}, CONFIG)
+    assert questions(path) == ["q1", "q2"]
+    assert shown(path, "x", 1).value == "by hand"

@@ -142,7 +142,8 @@ def find_questions(
             found.questions += [Question(m.text, i, i) for m in asked]
         elif step.arrival == "step":
             _from_nodes(i, line, step, met, found)
-        if row.source == "input" and not _ran(i, steps) and row.id not in elsewhere:
+        replaced = row.id in elsewhere and _is_replaced(i, steps)
+        if row.source == "input" and not _ran(i, steps) and not replaced:
             waiting = reader.pending_input(row.id) or MessageList(())
             asked = met.new(waiting.messages, at_input=True, waiting=True)
             found.questions += [Question(m.text, i, i, waiting=True) for m in asked]
@@ -273,6 +274,12 @@ def _input_row(i: int, line: Line) -> int:
     while start > 0 and line.rows[start].source == "fork":
         start -= 1
     return start
+
+
+def _is_replaced(i: int, steps: Sequence[Step]) -> bool:
+    """Whether another input came, over edits and copies, before a step could spread the one of row ``i``."""
+    following = (step.arrival for step in steps[i + 1 :] if step.arrival not in ("update", "fork"))
+    return next(following, None) == "input"
 
 
 def _ran(i: int, steps: Sequence[Step]) -> bool:

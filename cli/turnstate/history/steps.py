@@ -128,8 +128,9 @@ def _made_by(
 ) -> tuple[Write, ...] | None:
     if arrival == "input":  # the input waits in ``__start__``; what tasks left on the parent was dropped
         return ()
-    if arrival == "update":
-        return tuple(w for w in on_parent if is_update_task(w)) or None
+    if arrival == "update":  # a second update of one parent has the first one's task id
+        updates = sum(1 for c in children.get(parent.id, ()) if c.source == "update")
+        return None if updates > 1 else tuple(w for w in on_parent if is_update_task(w)) or None
     rivals = [c for c in children.get(parent.id, ()) if c.source not in ("update", "fork", "input")]
     if arrival != "step" or len(rivals) > 1:
         return None
