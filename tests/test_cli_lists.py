@@ -257,3 +257,21 @@ def test_a_terminal_gets_json_over_several_lines() -> None:
     )
     assert json.loads(seen)["value"] == "look up the area"
     assert '  "turns_written": [1, 3],' in seen.splitlines()
+
+
+def test_what_a_pruned_turn_wrote_is_left_out_and_not_called_nothing() -> None:
+    turns = run("turns", "demo", "--json", "--store", store("demo-pruned")).document["turns"]
+    assert ["keys_written" in turn for turn in turns] == [False, False, True]
+
+
+def test_a_write_in_rows_that_are_gone_is_given_no_checkpoint_and_no_time() -> None:
+    told = run("show", "demo", "plan", "--turn", "2", "--json", "--store", store("demo-pruned")).document
+    assert told["written"] == {"lost": True, "held_since": told["checkpoint"]}
+
+
+def test_a_mistyped_message_channel_is_refused_with_what_there_is() -> None:
+    for argv in (["turns", "demo"], ["show", "demo", "plan"], ["keys", "demo"]):
+        result = run(*argv, "--messages", "mesages", "--store", store("demo"))
+        assert (result.code, result.out) == (2, "")
+        assert "has no channel 'mesages'" in result.err
+        assert "messages" in result.err.splitlines()[1]

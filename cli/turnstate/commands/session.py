@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from turnstate.history.turns import TurnsBy
     from turnstate_backends.interface import Store
 
+_MESSAGES = "messages"  # the conversation's channel unless --messages names another
 _NEAREST_AMONG = 1000  # the latest threads, to look for a name like the one that was typed
 
 
@@ -109,6 +110,15 @@ def history_of(
     )
     if not history.forest.rows:
         raise _no_thread(store, thread, ns)
+    if messages != _MESSAGES and messages not in (channels := history.channels()):
+        from turnstate.history.keys import nearest
+
+        near = ", ".join(nearest(messages, channels)) or ", ".join(sorted(channels)[:5])
+        raise Refused(
+            f"thread {thread!r} has no channel {messages!r}",
+            f"it has: {near}",
+            "Correct --messages, or leave it out.",
+        )
     if branch is None:
         return history
     named = checkpoint_id(history, branch)

@@ -52,11 +52,9 @@ def jsonable(value: Any) -> Any:
         return {"$type": value.type, "$value": jsonable(value.value), **masked}
     if kind is Absent:
         return {"$absent": value.kind, **{str(k): jsonable(v) for k, v in value.stored.items()}}
-    if isinstance(value, bytes | bytearray | memoryview):
+    if kind is bytes:
         return {"$type": "bytes", "$base64": base64.b64encode(value).decode("ascii")}
-    if isinstance(value, set | frozenset):
-        return {"$type": f"builtins.{kind.__name__}", "$value": [jsonable(item) for item in value]}
-    return {"$type": f"{kind.__module__}.{kind.__qualname__}", "$value": str(value)}
+    raise TypeError(f"{kind.__qualname__} is no plain data")
 
 
 def plain(form: Any) -> Any:

@@ -149,6 +149,12 @@ class ThreadHistory:
         ]
         return turns_by_inputs(self.line, self.steps, inputs, self)
 
+    def channels(self) -> frozenset[str]:
+        """Names of the channels that the line is known to have had: those written, and those of its last row."""
+        tip = self.line.rows[-1].id
+        written = {write.channel for row in self.line.rows for write in self.writes.get(row.id, ())}
+        return frozenset({*written, *self.store.versions(self.thread, self.ns, [tip]).get(tip, {})})
+
     def row_time(self, i: int) -> datetime | None:
         """When a row of the line was made: by its id, else by the ``ts`` stored in it."""
         checkpoint = self.line.rows[i].id

@@ -113,7 +113,7 @@ def turn_fields(row: TurnRow) -> Document:
         started=_time(row.started),
         ended=_time(row.ended),
         checkpoints=row.checkpoints,
-        keys_written=list(row.keys_written),
+        keys_written=None if row.turn.first is None else list(row.keys_written),
         asked_with=list(turn.asked_with) or None,
         edited=turn.edited or None,
         read_from_next_input=turn.borrowed or None,
@@ -214,6 +214,8 @@ def miss_document(schema: str, thread: str, ns: str, outcome: str, message: str,
 def _written(written: Written | None) -> Document | None:
     if written is None:
         return None
+    if not written.turns:  # neither the row nor its time are those of the write
+        return {"lost": True, "held_since": written.checkpoint}
     return present(
         turn=written.turns[-1] if written.turns else None,
         turns=list(written.turns) if len(written.turns) > 1 else None,

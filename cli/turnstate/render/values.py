@@ -17,7 +17,6 @@ from turnstate_backends.values import Absent, Tagged
 
 _WIDTH = 100
 _INDENT = "  "
-_LONGEST_INT = 4300  # digits that Python prints and reads without being told to
 
 
 def queryable(value: Any) -> Any:
