@@ -32,7 +32,7 @@ Examples:
         ..B    from before the first question
         N      what turn N changed
         A...B  from A on the head's line to B on the branch's; A left out is
-               the row where the branch forked off, B left out its last turn
+               the last row that both share, B left out the last turn
 The default is what the last turn changed.
 
 Of a pattern, each key that matches is compared. Values stand at $, as in $.area[2]: + added, - removed,
