@@ -181,9 +181,9 @@ def test_an_address_in_the_wrong_place_is_repeated_without_its_password(argv: tu
 
 
 def test_a_defect_shows_its_traceback_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    import turnstate_backends.address
+    import turnstate_backends.stores
 
-    def broken(text: str, *, schema: str | None = None) -> None:
+    def broken(text: str, **options: object) -> None:
         raise KeyError("s3cret")
 
     monkeypatch.setattr(turnstate_backends.stores, "open_store", broken)
@@ -263,9 +263,9 @@ def test_output_that_cannot_be_written_is_an_error_and_not_a_finding() -> None:
 
 
 def test_an_interrupt_is_exit_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    import turnstate_backends.address
+    import turnstate_backends.stores
 
-    def interrupted(text: str, *, schema: str | None = None) -> None:
+    def interrupted(text: str, **options: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(turnstate_backends.stores, "open_store", interrupted)

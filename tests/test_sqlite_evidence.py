@@ -483,6 +483,53 @@ def test_a_store_that_was_overwritten_while_it_was_read_is_an_error_and_never_a_
         assert len(ids(store)) == 4
 
 
+LARGE_STORE = """
+for number in range(40):
+    put(number, 400_000)
+conn.close()
+"""
+READ_MAPPED = """
+import os, resource, sys
+from pathlib import Path
+from turnstate_backends.sqlite import open_sqlite
+
+path, cut, most = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+def end(error):
+    print(error.what, "|", error.why, flush=True)
+    os._exit(2)
+with open_sqlite(path, if_cut=end) as store:
+    rows = iter(store.checkpoints("t", ""))
+    read = [row for row, _ in zip(rows, range(most))]
+    if cut == "cut":
+        os.truncate(path, 8192)
+    print(len(read) + sum(1 for _ in rows if most > 1))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, flush=True)
+"""
+
+
+def read_mapped(path: Path, cut: str, most: int) -> tuple[int, list[str]]:
+    command = [sys.executable, "-c", READ_MAPPED, str(path), cut, str(most)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ended.returncode, ended.stdout.splitlines()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files are mapped on Linux only")
+def test_a_large_store_is_read_in_little_memory_and_one_that_is_cut_short_meanwhile_ends_the_process_plainly(
+    folder: Path,
+) -> None:
+    path = folder / "store.db"
+    with writer(path, LARGE_STORE) as process:
+        assert process.wait() == 0
+    assert path.stat().st_size > 16_000_000
+    (_, one), (code, all_rows) = (read_mapped(path, "whole", most) for most in (1, 40))
+    assert (code, one[0], all_rows[0]) == (0, "1", "40")
+    assert int(all_rows[1]) - int(one[1]) < 13_000  # KiB: what may stay mapped, and some
+    assert read_mapped(path, "cut", 2) == (
+        2,
+        [f"cannot read {path} in one snapshot | a program wrote to it while it was being read"],
+    )
+
+
 def test_a_wal_that_was_started_over_while_it_was_read_is_an_error_and_never_a_mixture(folder: Path) -> None:
     path = folder / "a.db"
     record(path)

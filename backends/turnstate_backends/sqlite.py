@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -334,12 +334,16 @@ class SqliteStore:
         self.close()
 
 
-def open_sqlite(path: Path, *, busy_seconds: float = 5.0) -> SqliteStore:
+def open_sqlite(
+    path: Path, *, busy_seconds: float = 5.0, if_cut: Callable[[StoreError], object] | None = None
+) -> SqliteStore:
     """Open a checkpoint store in a SQLite file, writing nothing, now or later.
 
     Args:
         path: The database file; its ``-wal`` is found beside it.
         busy_seconds: How long to wait for a program that has locked the file exclusively.
+        if_cut: Ends this process, when another program cuts the file short in mid-read. Only where it is given, the
+            file is mapped into memory, which is several times as fast.
 
     Raises:
         StoreError: The path is missing, no SQLite database, not a checkpoint store, locked, or in a
@@ -350,7 +354,7 @@ def open_sqlite(path: Path, *, busy_seconds: float = 5.0) -> SqliteStore:
     """
     from turnstate_backends.sqlite_open import open_database
 
-    database = open_database(path, busy_seconds=busy_seconds)
+    database = open_database(path, busy_seconds=busy_seconds, if_cut=if_cut)
     try:
         return SqliteStore(database, _layout(database))
     except BaseException:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,16 @@ import apsw
 
 from turnstate_backends import sqlite_files as files
 from turnstate_backends.interface import StoreError
+from turnstate_backends.sqlite_mapped import Mapping
 
 _SETTINGS = (
     "PRAGMA query_only=ON",
     "PRAGMA temp_store=MEMORY",
     "PRAGMA cache_size=-8192",
 )
+# As much as SQLite was built to map; what is beyond is read in the other way.
+_TRIM_EVERY = 8  # rows
+_MAPPED = f"PRAGMA mmap_size={1 << 62}"
 # Before the first read, so that SQLite keeps the WAL index on the heap and asks for no -shm.
 _HEAP_WAL_INDEX = "PRAGMA locking_mode=EXCLUSIVE"
 _PIN_SNAPSHOT = "SELECT count(*) FROM sqlite_schema"
@@ -54,16 +58,24 @@ class Database:
         self._connection: apsw.Connection | None = connection
         self._release = release
         self._verify = verify  # raises files.Changed
+        self._mapping: Mapping | None = None
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of one query, as they are read. Raises :class:`StoreError`."""
         with _plainly(self.name):
             try:
-                yield from self.connection.execute(sql, tuple(parameters))
+                yield from self._trimmed(self.connection.execute(sql, tuple(parameters)))
             except apsw.Error:
                 self._check()  # a file that changes under SQLite can look corrupt
                 raise
             self._check()
+
+    def _trimmed(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """The same rows; now and then mapped pages are let go."""
+        for at, row in enumerate(rows):
+            if self._mapping is not None and at % _TRIM_EVERY == 0:
+                self._mapping.trim()
+            yield row
 
     def _check(self) -> None:
         if self._connection is not None:
@@ -79,6 +91,14 @@ class Database:
         """Make a Python predicate callable in this connection's SQL."""
         self.connection.create_scalar_function(name, lambda *stored: function(stored[0]), 1)
 
+    def map(self, mapping: Mapping) -> None:
+        """Read through memory from here on, where SQLite's own access to files is used.
+
+        Rows end in long chains of pages, and a mapped page costs no call into the system.
+        """
+        self._mapping = mapping
+        self.connection.execute(_MAPPED)
+
     @property
     def connection(self) -> apsw.Connection:
         """The connection behind it; raises :class:`StoreError` once closed."""
@@ -92,12 +112,18 @@ class Database:
             return
         connection, self._connection = self._connection, None
         connection.close(True)
+        if self._mapping is not None:
+            self._mapping.close()
         for release in self._release:
             release()
 
 
-def open_database(path: Path, *, busy_seconds: float = 5.0) -> Database:
+def open_database(
+    path: Path, *, busy_seconds: float = 5.0, if_cut: Callable[[StoreError], object] | None = None
+) -> Database:
     """Open one SQLite database for reading. Raises :class:`StoreError`.
+
+    Where ``if_cut`` is given, the first two of these ways read through memory (see :meth:`Database.map`).
 
     * In WAL mode with a connection in another process, or in rollback-journal mode: through SQLite's own
       read-only mode and with a reader's locks, taken before the decision so that the WAL cannot vanish in
@@ -118,10 +144,14 @@ def open_database(path: Path, *, busy_seconds: float = 5.0) -> Database:
         raise _unreadable(name, error) from error
     try:
         _refuse_content(name, real, os.pread(main, files.HEADER_BYTES, 0))
-        return _open_by_state(name, real, main, busy_seconds)
+        database = _open_by_state(name, real, main, busy_seconds)
     except BaseException:
         files.release(main)
         raise
+    if if_cut is not None:
+        with suppress(OSError):
+            database.map(Mapping(real, lambda: if_cut(_changed(name))))
+    return database
 
 
 def _open_by_state(name: str, real: Path, main: int, busy_seconds: float) -> Database:

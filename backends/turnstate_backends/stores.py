@@ -5,16 +5,21 @@ A backend and its driver are imported only when a store of its kind is opened.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from turnstate_backends.address import PostgresAddress, parse
 from turnstate_backends.interface import Store, StoreError
 
 
-def open_store(text: str, *, schema: str | None = None) -> Store:
+def open_store(
+    text: str, *, schema: str | None = None, if_cut: Callable[[StoreError], object] | None = None
+) -> Store:
     """Open the store at an address, importing its backend and driver only now.
 
     Args:
         text: Any address that :func:`parse` reads.
         schema: The PostgreSQL schema of the tables; found through the search path when None.
+        if_cut: See :func:`turnstate_backends.sqlite.open_sqlite`.
 
     Raises:
         StoreError: The address cannot be read, or the store cannot be opened.
@@ -32,4 +37,4 @@ def open_store(text: str, *, schema: str | None = None) -> Store:
         )
     from turnstate_backends.sqlite import open_sqlite
 
-    return open_sqlite(address.path)
+    return open_sqlite(address.path, if_cut=if_cut)

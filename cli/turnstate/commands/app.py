@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -14,10 +15,12 @@ from typer.core import TyperCommand, TyperGroup
 from turnstate.commands import branches, diff, gaps, keys, log, options, show, threads, turns
 from turnstate.commands.address import redacted
 from turnstate.commands.exits import CLEAN, INTERRUPTED, USAGE, Refused
+from turnstate.commands.session import say
 from turnstate.render.screen import OutputClosed, OutputFailed
-from turnstate.render.text import one_line
 
 PROGRAM = "turnstate"
+# Objects made before the next look for cycles: what is read lives to the end, and looking took a tenth of a long log.
+_RARELY = 50_000
 _COMPLETE = "_TURNSTATE_COMPLETE"  # set by the shell's completion function
 _DEBUG = "TURNSTATE_DEBUG"
 
@@ -118,6 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code. Shell completion alone exits by itself.
     """
     _prepare_streams()
+    gc.set_threshold(_RARELY)
     try:
         code = _run(sys.argv[1:] if argv is None else list(argv))
         sys.stdout.flush()
@@ -128,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = INTERRUPTED
     except (OutputFailed, OSError) as error:
         why = str(error if isinstance(error, OutputFailed) else error.strerror)
-        code = _say("the output cannot be written", why, "See whether the device is full.")
+        code = say("the output cannot be written", why, "See whether the device is full.")
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -150,7 +154,7 @@ def _run(args: list[str]) -> int:
     except typer.Abort:
         return INTERRUPTED
     except Refused as refusal:
-        return _say(refusal.what, refusal.why, refusal.hint)
+        return say(refusal.what, refusal.why, refusal.hint)
     except (OutputClosed, OutputFailed, BrokenPipeError):
         raise
     except Exception as error:
@@ -163,12 +167,12 @@ def _failed(error: Exception) -> int:
     ):  # the base of Typer's usage errors has moved
         told = io.StringIO()
         error.show(file=told)
-        sys.stderr.write(redacted(told.getvalue()))
+        sys.stderr.write(redacted(told.getvalue() + _dash_hint(error)))
         return USAGE
     from turnstate_backends.interface import StoreError
 
     if isinstance(error, StoreError):
-        return _say(error.what, error.why, error.hint)
+        return say(error.what, error.why, error.hint)
     if os.environ.get(_DEBUG):
         import traceback
 
@@ -176,15 +180,20 @@ def _failed(error: Exception) -> int:
         return USAGE
     # Its text is not shown: a driver's may hold anything.
     kind = type(error).__name__
-    return _say(
+    return say(
         "this should not have happened", f"a defect in {PROGRAM}: {kind}", f"Set {_DEBUG}=1 to see where."
     )
 
 
-def _say(what: str, why: str, hint: str) -> int:
-    for line in (f"{PROGRAM}: {what}", f"  {why}", f"  {hint}"):
-        sys.stderr.write(redacted(one_line(line)) + "\n")
-    return USAGE
+def _dash_hint(error: Any) -> str:
+    """What to do where a name was taken for an option; empty for other errors, and where a verb takes no names."""
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    if not hasattr(error, "option_name") or not hasattr(error, "possibilities") or command is None:
+        return ""
+    names = [each.human_readable_name for each in command.params if each.param_type_name == "argument"]
+    if not names:
+        return ""
+    return f"A name that begins with - goes after --, as in: {PROGRAM} {command.name} -- {' '.join(names)}\n"
 
 
 def _prepare_streams() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING, Literal, cast
 import typer
 
 from turnstate.commands.address import redacted, remember_secrets, store_address
-from turnstate.commands.exits import BY_OUTCOME, Missed, Refused
+from turnstate.commands.exits import BY_OUTCOME, USAGE, Missed, Refused
 from turnstate.render.screen import Screen, progress, screen
+from turnstate.render.text import one_line
 
 if TYPE_CHECKING:
     from turnstate.history.thread import ThreadHistory
     from turnstate.history.turns import TurnsBy
-    from turnstate_backends.interface import Store
+    from turnstate_backends.interface import Store, StoreError
 
 _MESSAGES = "messages"  # the conversation's channel unless --messages names another
 _NEAREST_AMONG = 1000  # the latest threads, to look for a name like the one that was typed
@@ -58,8 +60,22 @@ def opened(ctx: typer.Context, out: Output, store: str | None, schema: str | Non
     before = ctx.parent.params.get("store") if ctx.parent else None
     address = store_address(store if store is not None else before, os.environ, Path.cwd())
     remember_secrets(address, os.environ)
-    with progress(out.screen, "reading"), open_store(address, schema=schema) as opened_store:
+    with progress(out.screen, "reading"), open_store(address, schema=schema, if_cut=_end) as opened_store:
         yield opened_store
+
+
+def say(what: str, why: str, hint: str) -> int:
+    """Say on stderr why a command could not be carried out, in three lines. Returns its exit code."""
+    for line in (f"turnstate: {what}", f"  {why}", f"  {hint}"):
+        sys.stderr.write(redacted(one_line(line)) + "\n")
+    return USAGE
+
+
+def _end(error: StoreError) -> None:
+    """End the program where it stands: nothing can be read any more, nor cleaned up."""
+    code = say(error.what, error.why, error.hint)
+    sys.stderr.flush()
+    os._exit(code)
 
 
 @contextmanager
@@ -95,7 +111,8 @@ def history_of(
 
     Raises:
         Missed: There is no such thread, namespace or branch.
-        Refused: Several checkpoints begin as the branch does; or a reducer cannot be imported.
+        Refused: Several checkpoints begin as the branch does; a reducer cannot be imported; or the thread has no channel
+            that an option names.
     """
     from turnstate.commands.reducers import rules
     from turnstate.history.thread import ThreadHistory
