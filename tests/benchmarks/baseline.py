@@ -13,7 +13,11 @@ def options(store: str = typer.Option("")) -> None:
 
 
 @app.command()
-def threads(as_json: bool = typer.Option(False, "--json")) -> None:
+def threads(
+    limit: int = typer.Option(0, "--limit"),
+    as_json: bool = typer.Option(False, "--json"),
+    as_lines: bool = typer.Option(False, "--jsonl"),
+) -> None:
     """Do nothing."""
 
 
@@ -40,7 +44,7 @@ def show(
 
 
 @app.command()
-def log(thread: str, key: str = typer.Argument("")) -> None:
+def log(thread: str, key: str = typer.Argument(""), as_json: bool = typer.Option(False, "--json")) -> None:
     """Do nothing."""
 
 
@@ -50,7 +54,12 @@ def diff(thread: str, key: str = typer.Argument("")) -> None:
 
 
 @app.command()
-def gaps(thread: str, as_json: bool = typer.Option(False, "--json")) -> None:
+def gaps(
+    thread: str = typer.Argument(""),
+    limit: int = typer.Option(0, "--limit"),
+    as_json: bool = typer.Option(False, "--json"),
+    as_lines: bool = typer.Option(False, "--jsonl"),
+) -> None:
     """Do nothing."""
 
 

@@ -10,19 +10,21 @@ import os
 import platform
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 
 import psycopg
+from fleet import Fleet, postgres_fleet, sqlite_fleet
 from measuring import Measured, Runner, Store, measure
 from stores import Shape, postgres_server, postgres_size, postgres_store, sqlite_store
 from tables import growth, size_effect, table
 
 LARGE_VALUE, SMALL_VALUE = 20 * 1024, 1024
 SIZES = (125, 500)
+FLEET = 20_000
 
 
 def _arguments() -> argparse.Namespace:
@@ -37,6 +39,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--history", action="store_true", help="also walk graph.get_state_history once: slow")
     parser.add_argument("--large", action="store_true", help="also 2,000 turns: minutes to make, 3 GB")
     parser.add_argument(
+        "--fleet", action="store_true", help="also 20,000 threads of 50 checkpoints: minutes to make, 7 GB"
+    )
+    parser.add_argument("--only", type=int, metavar="TURNS", help="only the store of so many turns")
+    parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="make the stores there, or use those that are there"
     )
     arguments = parser.parse_args()
@@ -49,7 +55,10 @@ def main() -> None:
     """Make the stores, time the commands, print the tables."""
     arguments = _arguments()
     turns = (*SIZES, 2000) if arguments.large else SIZES
-    shapes = [*(Shape(each, LARGE_VALUE) for each in turns), Shape(500, SMALL_VALUE)]
+    shapes: list[Shape | Fleet] = [*(Shape(each, LARGE_VALUE) for each in turns), Shape(500, SMALL_VALUE)]
+    if arguments.only is not None:
+        shapes = [Shape(arguments.only, LARGE_VALUE)]
+    shapes += [Fleet(FLEET)] if arguments.fleet else []
     with ExitStack() as open_now:
         runner = open_now.enter_context(Runner())
         if arguments.keep is None:
@@ -63,27 +72,27 @@ def main() -> None:
         )
         _say(_machine(server_url))
         if arguments.backend != "postgres":
-            paths = [(shape, sqlite_store(folder, shape)) for shape in shapes]
-            _report(
-                runner,
-                [Store("SQLite", shape, str(path), path.stat().st_size) for shape, path in paths],
-                arguments,
-            )
+            _report(runner, [_in_sqlite(folder, shape) for shape in shapes], arguments)
         if server_url is not None:
-            urls = [
-                (
-                    shape,
-                    open_now.enter_context(
-                        postgres_store(server_url, shape, keep=arguments.keep is not None)
-                    ),
-                )
-                for shape in shapes
-            ]
-            _report(
-                runner,
-                [Store("PostgreSQL", shape, url, postgres_size(url)) for shape, url in urls],
-                arguments,
-            )
+            keep = arguments.keep is not None
+            stores = [open_now.enter_context(_in_postgres(server_url, shape, keep)) for shape in shapes]
+            _report(runner, stores, arguments)
+
+
+def _in_sqlite(folder: Path, shape: Shape | Fleet) -> Store:
+    path = sqlite_fleet(folder, shape) if isinstance(shape, Fleet) else sqlite_store(folder, shape)
+    return Store("SQLite", shape, str(path), path.stat().st_size)
+
+
+@contextmanager
+def _in_postgres(server_url: str, shape: Shape | Fleet, keep: bool) -> Iterator[Store]:
+    made = (
+        postgres_fleet(server_url, shape, keep=keep)
+        if isinstance(shape, Fleet)
+        else postgres_store(server_url, shape, keep=keep)
+    )
+    with made as url:
+        yield Store("PostgreSQL", shape, url, postgres_size(url))
 
 
 def _machine(server_url: str | None) -> Iterator[str]:
@@ -111,19 +120,26 @@ def _machine(server_url: str | None) -> Iterator[str]:
 
 
 def _report(runner: Runner, stores: Sequence[Store], arguments: argparse.Namespace) -> None:
-    done: dict[Shape, Measured] = {}
+    done: dict[Shape | Fleet, Measured] = {}
     for store in stores:
-        walks = {"list": arguments.walks, "history": int(arguments.history)}
-        if store.shape.turns > 500:
-            walks = {way: min(times, 1) for way, times in walks.items()}
-        if store.shape.value_bytes == SMALL_VALUE:
-            walks = {}
-        done[store.shape] = measure(runner, store, runs=arguments.runs, walks=walks)
+        done[store.shape] = measure(runner, store, runs=arguments.runs, walks=_walks(store, arguments))
         _say(table(done[store.shape]))
-    large_values = [each for shape, each in done.items() if shape.value_bytes == LARGE_VALUE]
+    large_values = [
+        each for shape, each in done.items() if isinstance(shape, Shape) and shape.value_bytes == LARGE_VALUE
+    ]
     for before, after in pairwise(large_values):
         _say(growth(before, after))
-    _say(size_effect(done[Shape(500, SMALL_VALUE)], done[Shape(500, LARGE_VALUE)]))
+    pair = [done.get(Shape(500, value_bytes)) for value_bytes in (SMALL_VALUE, LARGE_VALUE)]
+    if pair[0] and pair[1]:
+        _say(size_effect(pair[0], pair[1]))
+
+
+def _walks(store: Store, arguments: argparse.Namespace) -> dict[str, int]:
+    """How often the thread is walked by LangGraph's own means, which takes long."""
+    if isinstance(store.shape, Fleet) or store.shape.value_bytes == SMALL_VALUE:
+        return {}
+    walks = {"list": arguments.walks, "history": int(arguments.history)}
+    return walks if store.shape.turns <= 500 else {way: min(times, 1) for way, times in walks.items()}
 
 
 def _say(lines: Iterator[str]) -> None:

@@ -12,11 +12,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from fleet import ROWS, Fleet, thread_id
 from stores import KEY, ONCE, THREAD, Shape, value_of
 
 Backend = Literal["SQLite", "PostgreSQL"]
@@ -28,9 +29,22 @@ COMMANDS: Mapping[str, list[str]] = {
     "turns": ["turns", THREAD, "--json"],
     "keys": ["keys", THREAD, "--json"],
     "log": ["log", THREAD, KEY],
+    "log --json": ["log", THREAD, KEY, "--json"],
     "gaps": ["gaps", THREAD, "--json"],
     "threads": ["threads", "--json"],
+    "turns, table": ["turns", THREAD],
+    "keys, table": ["keys", THREAD],
+    "gaps, text": ["gaps", THREAD],
 }
+"""What is timed on a store of one thread."""
+FLEET_COMMANDS: Mapping[str, list[str]] = {
+    "threads": ["threads", "--limit", "50", "--json"],
+    "threads, table": ["threads", "--limit", "50"],
+    "threads, all": ["threads", "--jsonl"],
+    "gaps": ["gaps", "--limit", "200", "--jsonl"],
+    "show": ["show", thread_id(7), "plan", "--turn", "3", "--json"],
+}
+"""What is timed on a fleet."""
 BASELINES: Mapping[Backend, Path] = {
     "SQLite": HERE / "baseline.py",
     "PostgreSQL": HERE / "baseline_postgres.py",
@@ -52,15 +66,20 @@ class Store:
 
     Attributes:
         backend: Which one.
-        shape: Its size in turns and bytes.
+        shape: What it holds.
         address: As given to ``--store``.
         size: Bytes on disk.
     """
 
     backend: Backend
-    shape: Shape
+    shape: Shape | Fleet
     address: str
     size: int
+
+    @property
+    def commands(self) -> Mapping[str, list[str]]:
+        """What is timed on it."""
+        return FLEET_COMMANDS if isinstance(self.shape, Fleet) else COMMANDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,28 +138,46 @@ class Runner:
 
 def check(store: Store) -> None:
     """SystemExit unless every command gives the right answer on this store."""
-    turns = list(range(1, store.shape.turns + 1))
 
     def answer(command: str) -> Any:
-        argv = [str(TURNSTATE), "--store", store.address, *COMMANDS[command]]
+        argv = [str(TURNSTATE), "--store", store.address, *store.commands[command]]
         ended = subprocess.run(argv, capture_output=True, text=True, check=False)
         if ended.returncode:
             raise SystemExit(f"exit {ended.returncode}: {' '.join(argv)}\n{ended.stderr}")
         return json.loads(ended.stdout) if "--json" in argv else ended.stdout.splitlines()
 
-    shown, told, keys = answer("show"), answer("turns"), answer("keys")
+    shape = store.shape
+    right = _of_fleet(answer, shape) if isinstance(shape, Fleet) else _of_thread(answer, shape)
+    if wrong := [what for what, is_right in right.items() if not is_right]:
+        raise SystemExit(f"wrong on {store.address}: {', '.join(wrong)}")
+
+
+def _of_thread(answer: Callable[[str], Any], shape: Shape) -> dict[str, bool]:
+    turns = list(range(1, shape.turns + 1))
+    shown, told, keys, log = answer("show"), answer("turns"), answer("keys"), answer("log --json")
     written = {row["key"]: row["turns_written"] for row in keys["keys"]}
-    right = {
-        "value at turn 3": shown["value"] == value_of(3, store.shape),
+    return {
+        "value at turn 3": shown["value"] == value_of(3, shape),
         "turns that wrote the key": shown["turns_written"] == turns,
         "questions": [row["question"] for row in told["turns"]] == [f"Question {turn}" for turn in turns],
         "keys": written.get(KEY) == turns and written.get(ONCE) == [1] and written.get("plan") == turns,
         "log": [int(line.split()[0]) for line in answer("log")[1:]] == turns,
+        "values of the log": [row["value"] for row in log["versions"]] == [value_of(t, shape) for t in turns],
         "gaps": (answer("gaps")["retained"], answer("gaps")["gaps"]) == (turns, []),
         "threads": [row["thread"] for row in answer("threads")] == [THREAD],
     }
-    if wrong := [what for what, is_right in right.items() if not is_right]:
-        raise SystemExit(f"wrong on {store.address}: {', '.join(wrong)}")
+
+
+def _of_fleet(answer: Callable[[str], Any], fleet: Fleet) -> dict[str, bool]:
+    latest = [thread_id(number) for number in reversed(range(fleet.threads))]
+    threads, everything = answer("threads"), answer("threads, all")
+    return {
+        "the most recent": [row["thread"] for row in threads] == latest[:50],
+        "checkpoints": {row["checkpoints"] for row in threads} == {ROWS},
+        "all": [json.loads(line)["thread"] for line in everything] == latest,
+        "gaps": answer("gaps") == [],
+        "value": answer("show")["value"] == "Plan 3",
+    }
 
 
 def measure(runner: Runner, store: Store, *, runs: int, walks: Mapping[str, int]) -> Measured:
@@ -155,12 +192,13 @@ def measure(runner: Runner, store: Store, *, runs: int, walks: Mapping[str, int]
     check(store)
     empty = [sys.executable, str(BASELINES[store.backend]), "--store", store.address]
     ours = [str(TURNSTATE), "--store", store.address]
-    result = Measured(store, [], {name: [] for name in COMMANDS}, {name: [] for name in COMMANDS}, {})
-    for arguments in COMMANDS.values():  # what is measured has been run before: bytecode and pages are cached
+    commands = store.commands
+    result = Measured(store, [], {name: [] for name in commands}, {name: [] for name in commands}, {})
+    for arguments in commands.values():  # what is measured has been run before: bytecode and pages are cached
         runner([*empty, *arguments])
         runner([*ours, *arguments])
     for turn in range(runs):
-        for name, arguments in COMMANDS.items():
+        for name, arguments in commands.items():
             baseline, run = runner([*empty, *arguments]), runner([*ours, *arguments])
             result.baseline.append(baseline)
             result.commands[name].append(run)

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,24 +126,31 @@ def postgres_server(keep: Path | None) -> Iterator[str]:
 
 
 @contextmanager
-def postgres_store(server_url: str, shape: Shape, *, keep: bool) -> Iterator[str]:
-    """The URL of a database of this shape; with ``keep``, one that is there is used and a new one stays."""
+def kept_database(server_url: str, name: str, fill: Callable[[str], None], *, keep: bool) -> Iterator[str]:
+    """The URL of a database that was filled; with ``keep``, one of the name is used, and a new one stays."""
     if not keep:
         with pg.database(server_url) as database_url:
-            _fill(database_url, shape)
+            fill(database_url)
             yield database_url
         return
     with psycopg.connect(server_url) as connection:
-        known = connection.execute("select 1 from pg_database where datname = %s", [shape.name]).fetchone()
+        known = connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone()
     if not known:
         with pg.database(server_url) as unfinished:
-            _fill(unfinished, shape)
+            fill(unfinished)
             # A copy under the name that counts as finished: the original is dropped here in any case.
             template = str(conninfo_to_dict(unfinished)["dbname"])
             copy = sql.SQL("create database {} template {}")
             with psycopg.connect(server_url, autocommit=True) as connection:
-                connection.execute(copy.format(sql.Identifier(shape.name), sql.Identifier(template)))
-    yield pg.url(server_url, dbname=shape.name)
+                connection.execute(copy.format(sql.Identifier(name), sql.Identifier(template)))
+    yield pg.url(server_url, dbname=name)
+
+
+@contextmanager
+def postgres_store(server_url: str, shape: Shape, *, keep: bool) -> Iterator[str]:
+    """The URL of a database of this shape; see :func:`kept_database`."""
+    with kept_database(server_url, shape.name, lambda url: _fill(url, shape), keep=keep) as url:
+        yield url
 
 
 def _fill(database_url: str, shape: Shape) -> None:
