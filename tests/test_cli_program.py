@@ -180,6 +180,15 @@ def test_an_address_in_the_wrong_place_is_repeated_without_its_password(argv: tu
     assert "s3cr" not in result.err
 
 
+@pytest.mark.parametrize("argv", [("show", "t", "-b"), ("log", "t", "--b/c"), ("diff", "-t"), ("gaps", "-t")])
+def test_a_name_that_begins_with_a_dash_is_hinted_to_go_after_two(argv: tuple[str, ...]) -> None:
+    result = run(*argv)
+    assert result.code == 2
+    assert f"A name that begins with - goes after --, as in: turnstate {argv[0]} -- THREAD" in result.err
+    assert "no_such_thread" in run("log", "--store", store("demo"), "--", "-t", "-b").err
+    assert "goes after --" not in run("--b").err
+
+
 def test_a_defect_shows_its_traceback_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     import turnstate_backends.stores
 

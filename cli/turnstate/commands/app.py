@@ -190,7 +190,7 @@ def _dash_hint(error: Any) -> str:
     command = getattr(getattr(error, "ctx", None), "command", None)
     if not hasattr(error, "option_name") or not hasattr(error, "possibilities") or command is None:
         return ""
-    names = [each.human_readable_name for each in command.params if each.param_type_name == "argument"]
+    names = [each.metavar for each in command.params if each.param_type_name == "argument" and each.metavar]
     if not names:
         return ""
     return f"A name that begins with - goes after --, as in: {PROGRAM} {command.name} -- {' '.join(names)}\n"
