@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 _DELAY = 0.5  # seconds that work may take before a line says so
+_PIECES = re.compile(r"\x1b\[[0-9;]*m| +|[^ \x1b]+|\x1b")
+_HANGING = 4  # columns by which what was folded is indented
 _SGR = {"dim": "2", "bold": "1", "red": "31", "yellow": "33", "green": "32", "cyan": "36"}
 
 
@@ -65,6 +68,15 @@ class Screen:
         except OSError as error:
             raise OutputFailed(error.strerror) from None
 
+    def line(self, text: str) -> None:
+        """Write a line of data, folded on a terminal.
+
+        Raises:
+            OutputClosed: The reader has gone.
+            OutputFailed: The text cannot be written.
+        """
+        self.data("\n".join(folded(text, self.width)) if self.interactive else text)
+
     def note(self, text: str, style: str = "dim", *, lead: str = "") -> None:
         """Write what is not data, after what was written as data; folded between words on a terminal.
 
@@ -111,6 +123,38 @@ class Screen:
 def styled(text: str, style: str) -> str:
     """``text`` between the codes of a style."""
     return f"\x1b[{_SGR[style]}m{text}\x1b[0m"
+
+
+def folded(text: str, width: int) -> list[str]:
+    """A line with its styles as lines that fit: broken between words, a word that no line can hold within itself.
+
+    Args:
+        text: One line, safe to print.
+        width: Columns.
+    """
+    from rich.cells import cell_len
+
+    if cell_len(text) <= width:
+        return [text]
+    lines, used = [""], 0
+    for piece in _PIECES.findall(text):
+        wide = 0 if piece.startswith("\x1b") else cell_len(piece)
+        if used + wide > width and wide <= width - _HANGING:
+            lines.append(" " * _HANGING)
+            used = _HANGING
+            if piece.isspace():
+                continue
+        elif used + wide > width:
+            for char in piece:
+                if used + cell_len(char) > width:
+                    lines.append(" " * _HANGING)
+                    used = _HANGING
+                lines[-1] += char
+                used += cell_len(char)
+            continue
+        lines[-1] += piece
+        used += wide
+    return lines
 
 
 def screen(color: str = "auto", env: Mapping[str, str] = os.environ) -> Screen:

@@ -80,20 +80,25 @@ def plain_lines(
 
 
 def _widths(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Each column's width on a terminal: text columns share what the others leave, each at least a word wide."""
+    """Each column's width on a terminal: text columns share what the others leave, each at least a word wide.
+
+    Where that is too much, the widest columns are narrowed, of text or not, and their cells folded.
+    """
     from rich.cells import cell_len
 
     cells = [[column.name, *(row[i] for row in rows)] for i, column in enumerate(columns)]
     natural = [max(map(cell_len, texts)) for texts in cells]
     flexible = [i for i, column in enumerate(columns) if column.text]
-    fixed = sum(size for i, size in enumerate(natural) if i not in flexible) + _GAP * (len(columns) - 1)
     widths = list(natural)
     for i in flexible:
         word = max(cell_len(word) for text in cells[i] for word in text.split() or [""])
         widths[i] = min(
             natural[i], _CUT if columns[i].one_line else min(max(word, len(columns[i].name)), _WORD)
         )
-    left = width - fixed - sum(widths[i] for i in flexible)
+    left = width - sum(widths) - _GAP * (len(columns) - 1)
+    while left < 0 and max(widths) > 1:
+        widths[widths.index(max(widths))] -= 1
+        left += 1
     for number, i in enumerate(sorted(flexible, key=lambda i: natural[i] - widths[i])):
         share = max(left // (len(flexible) - number), 0)
         more = min(natural[i] - widths[i], share)
@@ -115,7 +120,7 @@ def _laid_out(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence
             justify="right" if column.right else "left",
             width=width,
             overflow="ellipsis" if column.one_line else "fold",
-            no_wrap=column.one_line or not column.text,
+            no_wrap=column.one_line,
         )
     for texts, cells in zip(shown, rows, strict=True):
         table.add_row(*(Text(text, style=cell.style) for text, cell in zip(texts, cells, strict=True)))
