@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cli_run import run, run_in_terminal, store
-from recorded import recording
+from recorded import delete_blobs, record_to_postgres, recording
 from test_log import converse
 from turnstate.history.chart import Cell, Chart, ChartRow, chart_of
 from turnstate.history.keys import Key
@@ -61,6 +63,73 @@ def test_each_kind_of_cell_is_told_apart(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_is_unreadable() -> None:
     assert cells(recording("encrypted").path, "encrypted")["plan"] == (W, "unreadable")
+
+
+def broken_turn(path: Path, number: int) -> None:
+    """Make every row of a turn of ``t`` undecodable."""
+    with open_store(str(path)) as opened:
+        history = ThreadHistory(opened, "t")
+        turn = history.turns.turns[number]
+        assert turn.first is not None
+        assert turn.last is not None
+        ids = [row.id for row in history.line.rows[turn.first : turn.last + 1]]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executemany(
+            "UPDATE checkpoints SET checkpoint = x'c1' WHERE checkpoint_id = ?", [(id,) for id in ids]
+        )
+
+
+@pytest.mark.parametrize("keys", [None, [Key("notes", "a"), Key("notes", "b"), Key("plan")]])
+def test_what_can_be_read_again_after_a_version_that_cannot_is_unreadable_in_that_turn_only(
+    tmp_path: Path, keys: list[Key] | None
+) -> None:
+    path = tmp_path / "store.db"
+    converse(
+        path,
+        [
+            [{"notes": {"a": 1}}, {"plan": "x"}],
+            [{"notes": {"b": 1}}, {"plan": "y"}],
+            [{}],
+            [{"notes": {"b": 2}}],
+        ],
+    )
+    broken_turn(path, 2)
+    with open_store(str(path)) as opened:
+        rows = chart_of(Log(ThreadHistory(opened, "t")), keys).rows
+    told = {row.name: row.cells for row in rows if row.name != "messages"}
+    assert told == {
+        "a": (W, "unreadable", U, U),
+        "plan": (W, "unreadable", U, U),
+        "b": ("absent", "unreadable", U, W),
+    }
+
+
+def test_a_value_that_is_missing_in_one_version_of_a_mapping_is_unreadable_in_that_turn_only(
+    pg_dsn: str,
+) -> None:
+    thread = record_to_postgres("plain", pg_dsn).threads["plain"]
+    delete_blobs(pg_dsn, "plain", "tool_state", checkpoint=thread.turn(2).last_checkpoint)
+    told = cells(pg_dsn, "plain")
+    assert "tool_state" not in told
+    assert told["lookup/1"] == (W, "unreadable", *[U] * 8)
+    assert told["lookup/2"] == ("absent", "unreadable", *[U] * 8)
+    assert told["lookup/3"] == ("absent", "unreadable", W, *[U] * 7)
+
+
+def test_a_mapping_has_a_row_of_its_own_only_while_it_has_no_entries_or_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    converse(path, [[{"notes": {}}], [{"notes": {"a": 1}}], [{"plan": "x"}]])
+    told = cells(path, "t")
+    assert "notes" not in told
+    assert told["a"] == ("absent", W, U)
+    only = tmp_path / "only.db"
+    converse(only, [[{"notes": {}}], [{}]])
+    assert cells(only, "t")["notes"] == (W, U)
+    other = tmp_path / "other.db"
+    converse(other, [[{"plan": "text"}], [{"plan": {"a": 1}}], [{"plan": "text"}]])
+    told = cells(other, "t")
+    assert told["plan"] == (W, "absent", W)
+    assert told["plan:a"] == ("absent", W, "removed")
 
 
 def test_a_span_has_its_turns_only_and_knows_what_was_before() -> None:

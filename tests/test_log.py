@@ -31,10 +31,13 @@ from recorded import (
     scenarios,
     shuffle_rows,
 )
+from turnstate.history.changes import DiffReport, Standpoint, diff_report
+from turnstate.history.chart import chart_of
 from turnstate.history.gaps import Gap
 from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import Key
 from turnstate.history.log import KeyLog, Log, Logged, change_in_words, span_of, value_of
+from turnstate.history.reading import Miss, turn_place
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.wording import difference_in_words, equal_values
 from turnstate_backends.interface import Store
@@ -451,5 +454,76 @@ def test_an_equal_value_in_an_entry_that_changed_beside_it_says_what_changed(tmp
         versions = list(log_of(store, "t").versions([Key("notes", "a")]))
         assert [(v.change, change_in_words(v)) for v in versions] == [
             ("added", "7"),
-            ("same", "7 · seq: 1 → 2"),
+            ("changed", "value equal, beside it seq: 1 → 2"),
         ]
+
+
+def secret(content: str) -> Any:
+    from pydantic import SecretStr
+
+    return SecretStr(content)
+
+
+ENTRIES: list[tuple[Any, Any, str, str]] = [
+    ({"value": 7, "seq": 1}, {"value": 7, "seq": 1}, "same", "7"),
+    ({"value": 7, "a": 1, "b": 2}, {"value": 7, "b": 2, "a": 1}, "same", "7"),
+    ({"value": {1, 2}, "a": {"x", "y"}}, {"value": {2, 1}, "a": {"y", "x"}}, "same", "2 items: 1, 2"),
+    ({"value": 7}, {"value": 7, "seq": 1}, "changed", "value equal, beside it +seq"),
+    ({"value": 7, "seq": 1}, {"value": 7}, "changed", "value equal, beside it -seq"),
+    ({"value": 7, "a": 1, "b": 1}, {"value": 7, "a": 2, "b": 2}, "changed", "value equal, beside it ~a, ~b"),
+    ({"value": 7, "a": 1}, {"value": 7, "a": 1.0}, "changed", "value equal, beside it a: 1 → 1.0"),
+    ({"value": 7, "a": 1}, {"value": 8, "a": 2}, "changed", "7 → 8"),
+    ({"value": 7}, 7, "changed", "1 field: value → 7"),
+    (7, {"value": 7}, "changed", "7 → 1 field: value"),
+    (
+        {"value": 7, "key": secret("hunter1")},
+        {"value": 7, "key": secret("hunter2")},
+        "changed",
+        "value equal, beside it key: SecretStr → another secret",
+    ),
+    ({"value": secret("hunter1")}, {"value": secret("hunter2")}, "changed", "SecretStr → another secret"),
+    ([1, secret("hunter1")], [1, secret("hunter2")], "changed", "[1] SecretStr → another secret"),
+    ([secret("hunter1")], [], "changed", "-1 item: SecretStr"),
+    (secret("hunter1"), [1, [secret("hunter2")]], "changed", "masked → 2 items: 1, list[1]"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "change", "words"), ENTRIES)
+def test_an_entry_is_changed_where_anything_of_it_is_and_log_and_diff_agree(
+    tmp_path: Path, old: Any, new: Any, change: str, words: str
+) -> None:
+    path = tmp_path / "store.db"
+    converse(path, [[{"notes": {"a": each}}] for each in (old, new)])
+    with open_store(str(path)) as store:
+        history = ThreadHistory(store, "t")
+        _, logged = Log(history).versions([Key("notes", "a")])
+        ends = [turn_place(history, turn) for turn in (1, 2)]
+        assert not any(isinstance(end, Miss) for end in ends)
+        report = diff_report(*(Standpoint(history, end) for end in ends), "a")  # type: ignore[arg-type]
+    assert isinstance(report, DiffReport)
+    assert (logged.change, change_in_words(logged)) == (change, words)
+    assert [each.change for each in report.changes] == [each for each in [change] if each != "same"]
+
+
+def test_what_was_written_and_dropped_in_one_super_step_was_not_removed(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(Kept)
+        for name in "abc":  # the reducer keeps two of them
+            graph.add_node(name, lambda _, name=name: {"notes": {name: 1}})
+            graph.add_edge(START, name).add_edge(name, END)
+        graph.compile(checkpointer=saver).invoke(
+            {"messages": [{"role": "user", "content": "q1"}]},
+            {"configurable": {"thread_id": "t"}},
+            durability="sync",
+        )
+    converse(path, [[{"notes": {"a": 2}}]])
+    with open_store(str(path)) as store:
+        log = log_of(store, "t")
+        versions = list(log.versions([Key("notes", "a")]))
+        assert [(v.turns, v.change, change_in_words(v)) for v in versions] == [
+            ((1,), None, "not there after the step"),
+            ((2,), "added", "2"),
+        ]
+        [row] = chart_of(log, [Key("notes", "a")]).rows
+    assert row.cells == ("absent", "written")

@@ -282,7 +282,7 @@ def _entries(channel: str, part: _Part) -> Mapping[Key, Stored | Absent] | None:
         return {}
     found = list(key_names.parts(channel, part))
     if found[0][0].entry is None:
-        return {} if isinstance(part, Stored) and part.size <= 2 and decode(part) == {} else None
+        return {} if key_names.is_empty_mapping(part) else None
     split = dict(found)
     return split if len(split) == len(found) else None  # two names may read the same
 
@@ -322,17 +322,23 @@ def _change(
             return KeyChange(key, name, "added", None, form, added, (), *sizes)
         removed = (Operation("remove", (), (), form, None),)
         return KeyChange(key, name, "removed", form, None, removed, (), *sizes)
-    rest: tuple[Operation, ...] = ()
-    if key.entry is not None and _has_value(value_a) and _has_value(value_b):
-        rest = diff(
-            *(jsonable({k: v for k, v in each.items() if k != "value"}) for each in (value_a, value_b))
-        )
-        value_a, value_b = value_a["value"], value_b["value"]
-    form_a, form_b = jsonable(value_a), jsonable(value_b)
-    operations = diff(form_a, form_b)
+    form_a, form_b, operations, rest = sides(key, value_a, value_b)
     if all(each.order_only for each in (*operations, *rest)):
         return None
     return KeyChange(key, name, "changed", form_a, form_b, operations, rest, *sizes)
+
+
+def sides(key: Key, old: Any, new: Any) -> tuple[Any, Any, tuple[Operation, ...], tuple[Operation, ...]]:
+    """Two values of a key by their JSON forms, what makes the one into the other, and what else changed in an entry.
+
+    The forms are those of the ``value`` field where both are entries that are shown by it.
+    """
+    rest: tuple[Operation, ...] = ()
+    if key.entry is not None and _has_value(old) and _has_value(new):
+        rest = diff(*(jsonable({k: v for k, v in each.items() if k != "value"}) for each in (old, new)))
+        old, new = old["value"], new["value"]
+    forms = jsonable(old), jsonable(new)
+    return *forms, diff(*forms), rest
 
 
 def _decoded(part: _Part) -> Any:

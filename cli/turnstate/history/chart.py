@@ -1,15 +1,16 @@
 """A thread at a glance: keys by turns, and what each turn did to each key. Data only.
 
-Made from a log, version by version; no value is kept or decoded.
+Made from a log, version by version; no value is kept or decoded. A mapping is charted by its entries, and has a row of
+its own only where it never had one, or held something else than a mapping.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from turnstate.history.keys import Key
+from turnstate.history.keys import Key, is_empty_mapping
 from turnstate.history.log import Log, Logged, Span, readable
 from turnstate.history.turns import Turn, Turns
 
@@ -17,7 +18,8 @@ Cell = Literal["written", "same", "unchanged", "removed", "unreadable", "pruned"
 """What a turn did to a key: wrote another value; wrote an equal one only; left it as it was; removed it; it cannot be
 read as the turn ended; the turn's end is no longer kept; it is not there, not yet or not any more."""
 
-_State = Literal["held", "unreadable", "gone"]
+_State = Literal["unchanged", "unreadable", "absent"]
+"""What a key is at a row, as the cell of a turn that did nothing to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,21 @@ class Chart:
 
 @dataclass(slots=True)
 class _Track:
-    """What is known of one key so far: what turns did, and what it is since which row."""
+    """What is known of one key so far.
+
+    Attributes:
+        did: Turn → what it did.
+        since: Rows from which the key is in another state.
+        whole: It held something that a chart of entries would not show.
+    """
 
     did: dict[int, Cell] = field(default_factory=dict)
     since: list[tuple[int, _State]] = field(default_factory=list)
+    whole: bool = False
+
+    def at(self, row: int) -> _State:
+        """The state at a row."""
+        return next((state for since, state in reversed(self.since) if since <= row), "absent")
 
 
 def chart_of(log: Log, keys: Collection[Key] | None = None, *, span: Span | None = None) -> Chart:
@@ -65,41 +78,97 @@ def chart_of(log: Log, keys: Collection[Key] | None = None, *, span: Span | None
         span: Only the turns of these rows; turn 0 is charted where something was written in it.
     """
     history = log.history
-    tracks: dict[Key, _Track] = {key: _Track() for key in keys or ()}
+    followed = None if keys is None else dict.fromkeys([*keys, *(Key(key.channel) for key in keys)])
+    tracks: dict[Key, _Track] = {key: _Track() for key in followed or ()}
     until = len(history.line.rows) - 1 if span is None else span.last
-    for version in log.versions(keys, span=Span(0, until)):
+    for version in log.versions(followed, span=Span(0, until)):
         _follow(tracks.setdefault(version.key, _Track()), version)
+    _tell_entries(tracks)
     turns = history.turns
+    tracks = _by_entries(tracks, turns) if keys is None else {key: tracks[key] for key in keys}
     asked = range(turns.total + 1) if span is None or span.turns is None else span.turns
     zero = any(0 in track.did for track in tracks.values())
     numbers = tuple(n for n in asked if n <= turns.total and (n or zero))
+    again = _readable_again(log, tracks, [turns.turns[n] for n in numbers])
     rows = (
-        ChartRow(key, log.name(key), tuple(_cell(track, turns.turns[n]) for n in numbers))
+        ChartRow(key, log.name(key), tuple(_cell(track, turns.turns[n], again.get(key, {})) for n in numbers))
         for key, track in tracks.items()
     )
     return Chart(history.thread, history.ns, turns, numbers, tuple(rows))
 
 
 def _follow(track: _Track, version: Logged) -> None:
-    did: Cell
-    state: _State
     if version.now is None:
-        did, state = "removed", "gone"
-    elif not readable(version.now):
-        did, state = "unreadable", "unreadable"
+        track.since.append((version.row, "absent"))
+        did: Cell | None = "removed" if version.change == "removed" else None
+    elif readable(version.now):
+        track.since.append((version.row, "unchanged"))
+        track.whole = track.whole or not is_empty_mapping(version.now)
+        did = "same" if version.change == "same" else "written"
     else:
-        did, state = ("same" if version.change == "same" else "written"), "held"
+        track.since.append((version.row, "unreadable"))
+        did = None if version.inferred else "written"
     for number in version.turns:
-        if not (did == "same" and number in track.did):
+        if did is not None and not (did == "same" and number in track.did):
             track.did[number] = did
-    track.since.append((version.row, state))
 
 
-def _cell(track: _Track, turn: Turn) -> Cell:
-    if turn.number in track.did:
-        return track.did[turn.number]
+def _tell_entries(tracks: Mapping[Key, _Track]) -> None:
+    """No version of an entry need tell that its channel cannot be read."""
+    for key, track in tracks.items():
+        if key.entry is not None and (channel := tracks.get(Key(key.channel))):
+            track.since = _merged(track.since, [each for each in channel.since if each[1] == "unreadable"])
+
+
+def _by_entries(tracks: Mapping[Key, _Track], turns: Turns) -> dict[Key, _Track]:
+    """The tracks of a mapping's entries in place of its own, and both where it was something else before or after."""
+    found = dict(tracks)
+    for key, track in tracks.items():
+        if key.entry is None or (channel := tracks.get(Key(key.channel))) is None:
+            continue
+        if not channel.whole:
+            found.pop(Key(key.channel), None)
+            continue
+        here, there = (
+            [row for row, state in each.since if state == "unchanged"] for each in (track, channel)
+        )
+        for row in there:
+            if track.at(row) == "unchanged":
+                track.did |= dict.fromkeys(turns.at_row(row), "removed")
+        track.since = _merged(track.since, [(row, "absent") for row in there])
+        channel.since = _merged(channel.since, [(row, "absent") for row in here])
+    return found
+
+
+def _merged(
+    some: Iterable[tuple[int, _State]], others: Iterable[tuple[int, _State]]
+) -> list[tuple[int, _State]]:
+    return sorted([*some, *others], key=lambda each: each[0])
+
+
+def _readable_again(
+    log: Log, tracks: Mapping[Key, _Track], turns: Collection[Turn]
+) -> dict[Key, dict[int, _State]]:
+    """Key → row → what it is at the ends of turns, after a version that cannot be read: no later one may tell."""
+    ends = sorted({turn.end for turn in turns if turn.end is not None})
+    rows: dict[int, list[Key]] = {}
+    for key, track in tracks.items():
+        for end in ends:
+            if track.at(end) == "unreadable":
+                rows.setdefault(end, []).append(key)
+    found: dict[Key, dict[int, _State]] = {}
+    if rows:
+        for row, parts in log.parts(list(rows), {key for keys in rows.values() for key in keys}):
+            for key in rows[row]:
+                part = parts[key]
+                if part is None or readable(part):
+                    found.setdefault(key, {})[row] = "absent" if part is None else "unchanged"
+    return found
+
+
+def _cell(track: _Track, turn: Turn, again: Mapping[int, _State]) -> Cell:
+    did = track.did.get(turn.number)
     if turn.end is None:
-        return "pruned"
-    end = turn.end
-    state = next((state for row, state in reversed(track.since) if row <= end), "gone")
-    return {"held": "unchanged", "unreadable": "unreadable", "gone": "absent"}[state]  # type: ignore[return-value]
+        return did or "pruned"
+    state = again.get(turn.end, track.at(turn.end))
+    return state if state == "unreadable" or did is None else did

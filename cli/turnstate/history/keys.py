@@ -70,6 +70,11 @@ def entries_of(stored: Stored | Absent) -> tuple[str, ...]:
     return tuple(entry_name(name) for name in found or ())
 
 
+def is_empty_mapping(part: Stored | Absent | None) -> bool:
+    """Whether a payload is a mapping without entries."""
+    return isinstance(part, Stored) and part.size <= 2 and decode(part) == {}
+
+
 def named_entries(write: Stored) -> tuple[str, ...]:
     """Names of the entries that a write names; those inside an ``Overwrite`` where it is one.
 

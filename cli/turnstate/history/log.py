@@ -47,8 +47,9 @@ class Logged:
         time: When the row was made; None likewise.
         nodes: Who wrote, each once, in the order in which LangGraph applied the writes; empty when nothing tells.
         run: ``run_id`` of the row, where the deployment recorded one.
-        change: Against the version before; ``same`` is a rewrite with an equal value; None where that cannot be
-            told, since one of the two cannot be read or what came before the first kept row is not known.
+        change: Against the version before; ``same`` is a rewrite with an equal value, of an entry with an equal whole;
+            None where that cannot be told, since one of the two cannot be read or what came before the first kept
+            row is not known, and where the key was there neither before nor after.
         inferred: No write row tells of it.
         lost: It was written in rows that are gone; ``row`` is the first kept one that holds it.
         before: What the key held before.
@@ -164,6 +165,13 @@ class Log:
         tip = history.line.rows[-1].id
         named = {w.channel for rows in history.writes.values() for w in rows}
         return named | set(history.store.versions(history.thread, history.ns, [tip]).get(tip, ()))
+
+    def parts(self, rows: Sequence[int], keys: Collection[Key]) -> Iterator[tuple[int, Mapping[Key, Part]]]:
+        """What each of some rows holds of some keys."""
+        channels = {key.channel for key in keys}
+        for row, state in self._states(rows, channels):
+            held = {channel: self._held(state, channel) for channel in channels}
+            yield row, {key: _part(held[key.channel], key) for key in keys}
 
     # Rows.
 
@@ -356,7 +364,7 @@ class Log:
             time=None if lost else history.row_time(row),
             nodes=tuple(node for node in nodes if node is not None),
             run=checkpoint.run_id,
-            change=None if lost and row == 0 else _change(key, old, new),
+            change=None if lost and row == 0 else _change(old, new),
             inferred=all(version.write is None for version in versions),
             lost=lost,
             before=old,
@@ -474,15 +482,13 @@ def _is_news(old: Part, new: Part) -> bool:
     return not _equal(old, new)
 
 
-def _change(key: Key, old: Part, new: Part) -> Change | None:
+def _change(old: Part, new: Part) -> Change | None:
     if new is None:
-        return "removed"
+        return None if old is None else "removed"
     if old is None:
         return "added"
     equal = _equal_unread(old, new)
     if equal is None and isinstance(old, Stored) and isinstance(new, Stored):
-        if key.entry is not None:
-            old, new = _shown_part(old), _shown_part(new)
         equal = _equal(old, new)
     if equal is None or not (equal or (readable(old) and readable(new))):
         return None
@@ -626,23 +632,24 @@ def _decoded(part: Stored, reveal: bool) -> Any:
 def change_in_words(version: Logged, *, reveal: bool = False) -> str:
     """What a version did to the value, in one line that is not escaped yet."""
     if version.now is None:
-        return "no longer there"
+        return "not there after the step" if version.before is None else "no longer there"
     if isinstance(version.now, Absent):
         return f"{version.now.kind}: {summary_of(version.now)}"
-    if version.change == "changed" and (
-        told := _appended(version, reveal) or _first_of_many(version, reveal)
-    ):
-        return told
-    new, new_whole, _ = value_of(version.key, version.now, reveal=reveal)
-    if isinstance(new, Absent):
-        return f"{new.kind}: {summary_of(new)}"
-    if isinstance(version.before, Stored) and version.change in ("changed", "same"):
-        old, old_whole, _ = value_of(version.key, version.before, reveal=reveal)
-        if version.change == "changed":
-            return difference_in_words(old, new)
-        beside = equal_values(old_whole, new_whole)
-        return summary(new) + ("" if beside else f" · {difference_in_words(old_whole, new_whole)}")
-    return summary(new)
+    if version.change == "changed" and isinstance(version.before, Stored):
+        told = _appended(version, reveal) or _first_of_many(version, reveal)
+        return told or _changed_in_words(version.key, version.before, version.now, reveal)
+    new = value_of(version.key, version.now, reveal=reveal)[0]
+    return f"{new.kind}: {summary_of(new)}" if isinstance(new, Absent) else summary(new)
+
+
+def _changed_in_words(key: Key, before: Stored, now: Stored, reveal: bool) -> str:
+    """The difference of two values; of two entries whose shown value is equal, of what stands beside it."""
+    old, old_whole, old_is_field = value_of(key, before, reveal=True)
+    new, new_whole, new_is_field = value_of(key, now, reveal=True)
+    if not equal_values(old, new):
+        return difference_in_words(old, new, reveal=reveal)
+    beside = difference_in_words(old_whole, new_whole, reveal=reveal)
+    return f"value equal, beside it {beside}" if old_is_field and new_is_field else beside
 
 
 def _appended(version: Logged, reveal: bool) -> str | None:
@@ -655,7 +662,7 @@ def _appended(version: Logged, reveal: bool) -> str | None:
         came = heads.appended(version.before, version.now)
     except (heads.Unreadable, heads.Cut):
         return None
-    return items_in_words("+", [decode(item, reveal=reveal) for item in came]) if came else None
+    return items_in_words("+", [decode(item, reveal=True) for item in came], reveal=reveal) if came else None
 
 
 _LARGE = 4096  # bytes of a list that is not decoded for a line about it
@@ -675,8 +682,8 @@ def _first_of_many(version: Logged, reveal: bool) -> str | None:
             return None
         for at, (a, b) in enumerate(zip(olds, news, strict=True)):
             if not _equal(a, b):
-                items = decode(a, reveal=reveal), decode(b, reveal=reveal)
-                return f"{count} items: [{at}] {difference_in_words(*items)}, …"
+                words = difference_in_words(decode(a, reveal=True), decode(b, reveal=True), reveal=reveal)
+                return f"{count} items: [{at}] {words}, …"
     except (heads.Unreadable, heads.Cut):
         pass
     return None

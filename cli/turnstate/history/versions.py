@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
-from turnstate.history.keys import Key, entries_of, entry_name, named_entries
+from turnstate.history.keys import Key, entries_of, entry_name, is_empty_mapping, named_entries
 from turnstate.history.steps import Step, is_internal
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends import heads
 from turnstate_backends.interface import Write
-from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
 
 Entries = Mapping[str, bytes]
@@ -194,7 +193,7 @@ def _writes_along(
         for write in step.writes:
             if is_internal(write.channel) if channels is None else write.channel not in channels:
                 continue
-            if write.value.size <= 2 and decode(write.value) == {}:
+            if is_empty_mapping(write.value):
                 empty.append((i, write))
                 continue
             version = Version(i, write)

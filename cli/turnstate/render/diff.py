@@ -437,14 +437,14 @@ def write_diff(screen: Screen, report: DiffReport, *, context: int | None, side_
         _write_side_by_side(screen, report, context)
     else:
         for change in report.changes:
-            screen.data(_title(screen, change))
+            screen.line(_title(screen, change))
             rows = rows_of(change.old, change.new, change.operations, context=context)
             for line in unified_lines(rows, color=screen.color):
-                screen.data(line)
-            if rest := _rest(change):
-                screen.data(screen.on_out(f"  {rest}", "dim"))
+                screen.line(line)
+            if rest := beside(change.entry):
+                screen.line(screen.on_out(f"  {rest}", "dim"))
         for key in report.incomparable:
-            screen.data(f"{screen.on_out(one_line(key.name), 'bold')}  {_incomparable(key)}")
+            screen.line(f"{screen.on_out(one_line(key.name), 'bold')}  {_incomparable(key)}")
     write_notes(screen, report)
 
 
@@ -459,14 +459,13 @@ def _sizes(screen: Screen, change: KeyChange) -> str:
     return " → ".join(words)
 
 
-def _rest(change: KeyChange) -> str:
+def beside(operations: Iterable[Operation]) -> str:
     """What changed beside the value that an entry is shown by."""
     parts = []
-    for each in change.entry:
-        words = {
-            "add": f"added {_one_line_of(each.new)}" if each.op == "add" else "",
-            "remove": f"removed {_one_line_of(each.old)}" if each.op == "remove" else "",
-        }.get(each.op) or f"{_one_line_of(each.old)} → {_one_line_of(each.new)}"
+    for each in operations:
+        old, new = _one_line_of(each.old), _one_line_of(each.new)
+        unseen = f", {_unseen(each.old, each.new)}" if old == new else ""
+        words = {"add": f"added {new}", "remove": f"removed {old}"}.get(each.op, f"{old} → {new}{unseen}")
         path = ".".join(str(step) for step in each.path if step not in ("$value", "$type"))
         parts.append(f"{one_line(path)} {words}")
     return f"beside the value, in the entry: {'; '.join(parts)}" if parts else ""
@@ -558,15 +557,15 @@ def _stat_cells(screen: Screen, change: KeyChange) -> list[Cell]:
 def _write_side_by_side(screen: Screen, report: DiffReport, context: int | None) -> None:
     columns = [Column(""), Column(_end_name(report.old), text=True), Column(_end_name(report.new), text=True)]
     for change in report.changes:
-        screen.data(_title(screen, change))
+        screen.line(_title(screen, change))
         rows = rows_of(change.old, change.new, change.operations, context=context)
         cells = [cell for row in rows for cell in _side_cells(row)]
         if cells:
             write_table(screen, columns, cells)
-        if rest := _rest(change):
-            screen.data(screen.on_out(f"  {rest}", "dim"))
+        if rest := beside(change.entry):
+            screen.line(screen.on_out(f"  {rest}", "dim"))
     for key in report.incomparable:
-        screen.data(f"{screen.on_out(one_line(key.name), 'bold')}  {_incomparable(key)}")
+        screen.line(f"{screen.on_out(one_line(key.name), 'bold')}  {_incomparable(key)}")
 
 
 def _end_name(end: End) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from turnstate.history.diff import Operation, diff, masked, masked_operations, patch
+from turnstate.history.diff import Operation, masked, masked_operations, patch
 from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import Key
 from turnstate.history.log import KeyLog, Logged, change_in_words, value_of
@@ -84,7 +84,7 @@ def write_table_of(screen: Screen, entries: Iterable[Logged | Gap], shown: Shown
         Column("node"),
         Column("change"),
         *([Column("ends")] if ends else []),
-        *([Column("run", text=True, one_line=True)] if runs else []),
+        *([Column("run", text=True)] if runs else []),
         *([Column("checkpoint")] if ids else []),
         Column("what", text=True, one_line=True),
     ]
@@ -118,12 +118,12 @@ def write_blocks(screen: Screen, entries: Iterable[Logged | Gap], shown: Shown) 
     """Each version under a line of its own, with its value or what changed."""
     for entry in entries:
         if not isinstance(entry, Logged):
-            screen.data(screen.on_out(one_line(gap_in_words(entry)), "red"))
+            screen.line(screen.on_out(one_line(gap_in_words(entry)), "red"))
             continue
-        screen.data(screen.on_out(one_line(_heading(entry, shown)), "bold"))
+        screen.line(screen.on_out(one_line(_heading(entry, shown)), "bold"))
         if shown.patches:
             for line in _patch_lines(screen, entry, shown.reveal):
-                screen.data(line)
+                screen.line(line)
         if shown.values or (shown.patches and not isinstance(entry.before, Stored)):
             screen.data(_value_text(entry, shown.reveal))
 
@@ -138,7 +138,7 @@ def write_log(screen: Screen, log: KeyLog, shown: Shown, *, titled: bool) -> Non
         titled: Several logs follow one another, so each is headed by its key.
     """
     if titled:
-        screen.data(screen.on_out(one_line(log.name), "bold"))
+        screen.line(screen.on_out(one_line(log.name), "bold"))
     if shown.values or shown.patches:
         write_blocks(screen, log, shown)
     else:
@@ -215,26 +215,31 @@ def _value_text(version: Logged, reveal: bool) -> str:
 
 
 def _patch_lines(screen: Screen, version: Logged, reveal: bool) -> Iterator[str]:
-    from turnstate.render.diff import rows_of, unified_lines
+    from turnstate.render.diff import beside, rows_of, unified_lines
 
-    sides = _sides(version, reveal)
-    if sides is not None:
-        old, new, operations = sides
+    found = _sides(version, reveal)
+    if found is not None:
+        old, new, operations, rest = found
         yield from unified_lines(rows_of(old, new, operations), color=screen.color)
+        if words := beside(rest):
+            yield screen.on_out(f"  {words}", "dim")
 
 
-def _sides(version: Logged, reveal: bool) -> tuple[Any, Any, tuple[Operation, ...]] | None:
-    """The JSON forms of the value before and now, and what makes the one into the other; None without either."""
+def _sides(
+    version: Logged, reveal: bool
+) -> tuple[Any, Any, tuple[Operation, ...], tuple[Operation, ...]] | None:
+    """The value before and now as :func:`turnstate.history.changes.sides` has them; None without either."""
+    from turnstate.history.changes import sides
+
     if not isinstance(version.before, Stored) or not isinstance(version.now, Stored):
         return None
-    old, new = (value_of(version.key, part, reveal=True)[0] for part in (version.before, version.now))
+    old, new = (value_of(version.key, part, reveal=True)[1] for part in (version.before, version.now))
     if isinstance(old, Absent) or isinstance(new, Absent):
         return None
-    forms = jsonable(old), jsonable(new)
-    operations = diff(*forms)
+    form_old, form_new, operations, rest = sides(version.key, old, new)
     if reveal:
-        return *forms, operations
-    return masked(forms[0]), masked(forms[1]), masked_operations(operations)
+        return form_old, form_new, operations, rest
+    return masked(form_old), masked(form_new), masked_operations(operations), masked_operations(rest)
 
 
 # For programs.
@@ -260,8 +265,9 @@ def version_document(version: Logged, shown: Shown) -> Document:
         lost=version.lost or None,
     )
     document |= _value_fields(version, shown)
-    if shown.patches and (sides := _sides(version, shown.reveal)) is not None:
-        document["patch"] = patch(sides[2])
+    if shown.patches and (found := _sides(version, shown.reveal)) is not None:
+        *_, operations, rest = found
+        document |= present(patch=patch(operations), entry_patch=patch(rest) or None)
     return document
 
 
