@@ -228,5 +228,8 @@ def test_a_missing_value_is_a_loss(pg_dsn: str) -> None:
         "tool_state",
         2,
     )
+    assert result.err.splitlines()[0] == (
+        "all 3 turns can be read as they ended, but for tool_state in turn 3"
+    )
     [row] = run("gaps", "--jsonl", "--store", pg_dsn).documents
     assert row["gaps"] == [gap]

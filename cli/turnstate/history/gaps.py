@@ -95,6 +95,7 @@ class Gap:
         channel: The channel whose value is missing.
         version: The version that is missing.
         checkpoints: How many checkpoints of the line refer to it.
+        ended: The turns that ended with it.
     """
 
     kind: Kind
@@ -109,6 +110,7 @@ class Gap:
     channel: str | None = None
     version: str | None = None
     checkpoints: int | None = None
+    ended: tuple[int, ...] = ()
 
     @property
     def steps(self) -> Steps | None:
@@ -478,7 +480,8 @@ class _Gaps:
         gaps = []
         for (channel, version), unsorted in sorted(lost.items()):
             rows = sorted(unsorted)
-            turns = {n for i in rows for n in (*self.turns.at_row(i), *ends.get(i, ())) if n}
+            ended = {n for i in rows for n in ends.get(i, ())}
+            turns = ended | {n for i in rows for n in self.turns.at_row(i) if n}
             writes = [w for w in history.steps[rows[0]].writes or () if w.channel == channel]
             words = (
                 f"{channel} has version {version} in {_checkpoints(len(rows))}, from {self.line.rows[rows[0]].id} on, "
@@ -509,6 +512,7 @@ class _Gaps:
                     channel=channel,
                     version=version,
                     checkpoints=len(rows),
+                    ended=tuple(sorted(ended)),
                 )
             )
         return gaps

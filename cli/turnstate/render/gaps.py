@@ -11,10 +11,11 @@ from turnstate.render.documents import Document, present
 from turnstate.render.listings import total_notes
 from turnstate.render.screen import Screen
 from turnstate.render.tables import Cell, Column, Style, write_table
-from turnstate.render.text import counted, numbers
+from turnstate.render.text import counted, numbers, one_line
 from turnstate.render.values import json_text
 
 SCHEMA = "turnstate.gaps/1"
+_FEW = 5  # channels that a note names
 _SIGNS = {"exact": "", "at_least": "≥", "at_most": "≤", "estimate": "~"}
 _STYLES: dict[str, Style] = {"pruned": "red", "value_missing": "red", "thinned": "yellow"}
 
@@ -227,10 +228,11 @@ def gap_notes(report: GapReport) -> list[str]:
         every = "the turn" if turns.total == 1 else f"all {turns.total} turns"
         notes.append(
             f"{'no gaps: ' if not report.gaps else ''}{every} can be read as {_they(turns.total)} ended"
+            f"{_but_for(report)}"
         )
     else:
         kept = numbers(turns.retained) or "none"
-        notes.append(f"turns that can be read as they ended: {kept} of {turns.total}")
+        notes.append(f"turns that can be read as they ended: {kept} of {turns.total}{_but_for(report)}")
     if any(_missing(gap).startswith("of ") for gap in report.gaps):
         notes.append(
             "of N: the steps are missing from several turns together, and nothing tells how they divide"
@@ -243,6 +245,20 @@ def gap_notes(report: GapReport) -> list[str]:
             "and of other reducers only what was added"
         )
     return [*notes, *_orphan_notes(report.orphans)]
+
+
+def _but_for(report: GapReport) -> str:
+    """The channels that cannot be read as turns ended whose rows are kept."""
+    turns: dict[str, set[int]] = {}
+    for gap in report.gaps:
+        if gap.channel is not None and gap.ended:
+            turns.setdefault(gap.channel, set()).update(gap.ended)
+    parts = [
+        f"{one_line(channel)} in turn{'' if len(those) == 1 else 's'} {numbers(sorted(those))}"
+        for channel, those in turns.items()
+    ]
+    more = f"; and {len(parts) - _FEW} more channels" if len(parts) > _FEW else ""
+    return f", but for {'; '.join(parts[:_FEW])}{more}" if parts else ""
 
 
 def _they(count: int) -> str:
