@@ -11,6 +11,8 @@ import jsonpatch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, MessagesState, StateGraph
 
 from cli_run import Result, run, run_in_terminal, store
 from recorded import copy_db, recording
@@ -204,6 +206,43 @@ def test_three_dots_start_where_the_branch_forked_off() -> None:
     assert document["to"]["checkpoint"] == tip
     text = diff_of("forks", "regenerated", "--turns", "...", "--branch", tip)
     assert f"the fork · checkpoint {forked_at} → turn 2 · checkpoint {tip}" in text.err
+
+
+def test_three_dots_of_a_branch_of_a_branch_start_where_it_left_the_heads_line(tmp_path: Path) -> None:
+    path = tmp_path / "nested.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(MessagesState)
+        graph.add_node("answer", lambda state: {"messages": [("ai", f"to {state['messages'][-1].content}")]})
+        graph.add_edge(START, "answer").add_edge("answer", END)
+        app = graph.compile(checkpointer=saver)
+        config: dict[str, Any] = {"configurable": {"thread_id": "t"}}
+
+        def asked(text: str, at: Any) -> Any:
+            app.invoke({"messages": [("user", text)]}, at, durability="sync")
+            return app.get_state(config).config
+
+        first = asked("q1", config)
+        on_branch = asked("q2 left", first)
+        leaf = asked("q3 leaf", on_branch)
+        tips = [asked("q3 branch", on_branch), leaf]
+        head = asked("q2 head", first)
+    ids = [at["configurable"]["checkpoint_id"] for at in (first, on_branch, *tips, head)]
+    shared, inner, branch, nested, last = ids
+    argv = ("diff", "t", "messages", "--json", "--store", str(path))
+    for tip in (branch, nested):
+        document = run(*argv, "--turns", "...", "--branch", tip).document
+        assert document["from"] == {"turn": 1, "checkpoint": shared, "at_fork": True}
+        assert document["to"] == {"turn": 3, "checkpoint": tip}
+        added = [op["value"]["$value"]["content"] for op in document["changes"][0]["patch"]]
+        assert added == [
+            "q2 left",
+            "to q2 left",
+            *{branch: ["q3 branch", "to q3 branch"]}.get(tip, ["q3 leaf", "to q3 leaf"]),
+        ]
+        both = run(*argv, "--turns", "2...3", "--branch", tip).document
+        assert (both["from"]["checkpoint"], both["to"]["checkpoint"]) == (last, tip)
+        on_its_own = run(*argv, "--turns", "2..3", "--branch", tip).document
+        assert (on_its_own["from"]["checkpoint"], on_its_own["to"]["checkpoint"]) == (inner, tip)
 
 
 def test_three_dots_compare_a_turn_of_the_head_with_one_of_the_branch() -> None:

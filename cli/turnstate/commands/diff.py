@@ -32,7 +32,8 @@ Examples:
         ..B    from before the first question
         N      what turn N changed
         A...B  from A on the head's line to B on the branch's; A left out is
-               the last row that both share, B left out the last turn
+               the last row that both share (for a branch of a branch, where
+               the outer one left), B left out the last turn
 The default is what the last turn changed.
 
 Of a pattern, each key that matches is compared. Values stand at $, as in $.area[2]: + added, - removed,

@@ -27,9 +27,10 @@ Examples:
   turnstate log THREAD plan --jsonl | jq -r 'select(.ends_turn) | .turn'
 
 Without a key, the versions of all keys in order of time. A version is one super-step's write of a
-key; a rewrite with an equal value is one too, and says same. What a reducer did to an entry that
-no write names is listed as inferred. Where a turn wrote a key several times, * marks what it ended
-with. Rows that are gone stand in the list as a gap where they were.
+key; a rewrite with an equal value is one too, and says same. An entry is changed where anything of
+it is, also beside its value. What a reducer did to an entry that no write names is listed as
+inferred. Where a turn wrote a key several times, * marks what it ended with. Rows that are gone
+stand in the list as a gap where they were.
 
 With --json a key's versions have their values, or the kind of absence; of all keys with --values.
 
