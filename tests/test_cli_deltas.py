@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, MessagesState, StateGraph
 
 from cli_run import run, run_process, store
 
 SHOW = ("show", "no-snapshot", "tool_state", "--turn", "1", "--store", store("deltas"))
 VALUE = {"lookup/1": {"value": 10, "seq": 1}}
+
+
+class Planned(MessagesState):
+    plan: str
 
 
 def test_a_value_that_cannot_be_rebuilt_says_why_and_what_would_help() -> None:
@@ -81,6 +88,42 @@ def test_what_is_no_rule_is_a_usage_error(given: str, said: str) -> None:
     done = run(*SHOW, "--reducer", given)
     assert (done.code, done.out) == (2, "")
     assert said in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize("rule", ["merge", "json:loads"])
+@pytest.mark.parametrize("verb", ["show", "log", "diff"])
+def test_a_rule_for_a_channel_that_the_thread_has_not_is_refused_with_what_there_is(
+    verb: str, rule: str
+) -> None:
+    result = run(verb, "no-snapshot", "plan", "--reducer", f"tool_stat={rule}", "--store", store("deltas"))
+    assert (result.code, result.out) == (2, "")
+    what, has, hint = result.err.splitlines()
+    assert "has no channel 'tool_stat'" in what
+    assert has.startswith("  it has: tool_state")
+    assert hint == "  Correct --reducer, or leave it out."
+
+
+def test_a_rule_for_a_channel_that_only_a_branch_has_is_taken_there(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        config: dict[str, Any] = {"configurable": {"thread_id": "t"}}
+        graph = StateGraph(MessagesState)
+        graph.add_node("answer", lambda _: {"messages": [("ai", "Aarhus")]})
+        graph.add_edge(START, "answer").add_edge("answer", END)
+        app = graph.compile(checkpointer=saver)
+        app.invoke({"messages": [("user", "Where?")]}, config, durability="sync")
+        first = app.get_state(config).config
+        other = StateGraph(Planned)
+        other.add_node("answer", lambda _: {"plan": "go"})
+        other.add_edge(START, "answer").add_edge("answer", END)
+        left = other.compile(checkpointer=saver)
+        left.invoke({"messages": [("user", "And there?")]}, first, durability="sync")
+        tip = left.get_state(config).config["configurable"]["checkpoint_id"]
+        app.invoke({"messages": [("user", "Why?")]}, first, durability="sync")
+    more = ("--reducer", "plan=replace", "--store", str(path))
+    assert run("show", "t", "plan", "--branch", tip, *more).out == "go\n"
+    assert run("keys", "t", "--branch", tip, "--store", str(path)).code == 0
+    assert "has no channel 'plan'" in run("show", "t", "messages", *more).err
 
 
 def test_a_rule_that_does_not_fit_the_writes_is_said() -> None:

@@ -7,13 +7,16 @@ import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, MessagesState, StateGraph
 from rich.cells import cell_len
 
 from cli_run import run, run_in_terminal, store
-from recorded import recording, threads
-from turnstate.render.screen import screen
+from recorded import copy_db, recording, rename_checkpoints, threads
+from turnstate.render.screen import folded, screen
 from turnstate.render.tables import Cell, Column, _laid_out
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
@@ -86,6 +89,21 @@ def test_turns_json_agrees_with_the_recorded_truth(name: str, id: str) -> None:
     lines = run("turns", "--jsonl", "--store", store(name), "--", id).documents
     assert [line["turn"] for line in lines] == [turn["turn"] for turn in told["turns"]]
     assert all(line["schema"] == "turnstate.turns/1" for line in lines)
+
+
+def test_a_turn_that_a_clock_ended_before_it_began_has_no_duration_and_says_why(tmp_path: Path) -> None:
+    path = copy_db(recording("demo").path, tmp_path)
+    tip = recording("demo").threads["demo"].head
+    assert tip is not None
+    earlier = f"1f1ecbde{tip[8:]}"  # a minute or more before
+    rename_checkpoints(path, "demo", {tip: earlier})
+    result = run("turns", "demo", "--branch", earlier, "--store", str(path))
+    rows = [re.split(r" {2,}", line.strip()) for line in result.out.splitlines()[1:]]
+    assert [(row[0], row[3] == "-") for row in rows] == [("1", False), ("2", False), ("3", True)]
+    assert result.err.splitlines()[-2:] == [
+        "clock skew: checkpoints whose id sorts before their parent's: 1",
+        "clock skew: turn 3 ends before its first row's time, so took is not told",
+    ]
 
 
 def test_human_messages_that_are_no_questions_are_shown_as_such() -> None:
@@ -224,7 +242,96 @@ def test_a_terminal_gets_a_table_that_fits_it(columns: int) -> None:
     assert checkpoint in keys
 
 
-@pytest.mark.parametrize("columns", [30, 60, 70, 80, 81, 82, 83, 84, 90, 100, 120])
+LONG_KEY = "gazetteer/get_area_of_interest/bounding_box/" + "Llanfairpwllgwyngyllgogerychwyrndrobwll" * 2
+LONG_NODE = "a_node_with_a_long_name_that_retrieves_the_area_of_interest_from_the_gazetteer"
+
+
+@pytest.fixture(scope="module")
+def long_names(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A thread of two turns in which one long node wrote one long key."""
+    path = tmp_path_factory.mktemp("long") / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        for number in (1, 2):
+            graph = StateGraph(Areas)
+            graph.add_node(LONG_NODE, lambda _, n=number: {"areas": {LONG_KEY: {"value": "x" * 30 * n}}})
+            graph.add_edge(START, LONG_NODE).add_edge(LONG_NODE, END)
+            graph.compile(checkpointer=saver).invoke(
+                {"messages": [("user", "Find it")]},
+                {"configurable": {"thread_id": "t"}},
+                durability="sync",
+            )
+    return str(path)
+
+
+def merge(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
+    return {**(old or {}), **(new or {})}
+
+
+class Areas(MessagesState):
+    areas: Annotated[dict[str, Any], merge]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("log",),
+        ("log", LONG_KEY),
+        ("log", LONG_KEY[:9] + "*", "--patch"),
+        ("keys",),
+        ("turns",),
+        ("diff",),
+        ("diff", "--stat"),
+        ("diff", "--side-by-side"),
+    ],
+)
+def test_long_names_are_folded_on_a_terminal_and_whole_elsewhere(
+    long_names: str, argv: tuple[str, ...]
+) -> None:
+    verb, *more = argv
+    call = (verb, "t", *more, "--store", long_names)
+    for color in ("never", "always"):
+        seen = run_in_terminal(*call, "--color", color, columns=80)
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", seen).splitlines()
+        notes = [line for line in lines if line.startswith(LONG_KEY)]  # a note breaks no word
+        assert max(cell_len(line) for line in lines if line not in notes) <= 80
+        assert ("…" in seen) <= (verb in ("log", "keys"))  # only what a value holds is cut
+    piped = run(*call).out
+    assert LONG_KEY in piped or LONG_KEY in more
+    assert (LONG_NODE in piped) == (verb in ("log", "keys"))
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80])
+def test_no_name_is_cut_however_narrow_the_terminal(columns: int) -> None:
+    columns_of = [Column("key", text=True), Column("node", text=True), Column("type")]
+    names = [LONG_KEY, LONG_NODE, "a.module.with.a.long.name.and.a.Class"]
+    seen = _laid_out(
+        replace(screen("never"), width=columns), columns_of, [[Cell(text) for text in names]]
+    ).splitlines()
+    assert max(map(cell_len, seen)) <= columns
+    begins = [seen[1].index(text[:3]) for text in names]
+    ends = [*begins[1:], columns]
+    for name, begin, end in zip(names, begins, ends, strict=True):
+        assert "".join(line[begin:end].strip() for line in seen[1:]) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "folds"),
+    [
+        ("short", ["short"]),
+        ("two words and three more", ["two words and three ", "    more"]),
+        ("x" * 20, ["x" * 20]),
+        ("x" * 45, ["x" * 20, "    " + "x" * 16, "    " + "x" * 9]),
+        ("ab " + "x" * 20, ["ab " + "x" * 17, "    xxx"]),
+        ("東京都" * 4, ["東京都" * 3 + "東", "    京都"]),
+        ("\x1b[31m" + "x" * 20 + "\x1b[0m", ["\x1b[31m" + "x" * 20 + "\x1b[0m"]),
+        ("\x1b[31mtwo words and\x1b[0m three more", ["\x1b[31mtwo words and\x1b[0m three ", "    more"]),
+    ],
+)
+def test_a_line_is_folded_between_words_and_a_longer_word_within_itself(text: str, folds: list[str]) -> None:
+    assert folded(text, 20) == folds
+
+
+@pytest.mark.parametrize("columns", [60, 70, 80, 81, 82, 83, 84, 90, 100, 120])
 def test_no_width_costs_a_terminal_a_word(columns: int) -> None:
     columns_of = [
         Column("turn", right=True),
@@ -240,7 +347,7 @@ def test_no_width_costs_a_terminal_a_word(columns: int) -> None:
     ]
     seen = _laid_out(replace(screen("never"), width=columns), columns_of, [[Cell(text) for text in cells]])
     assert sorted(seen.split()) == sorted(" ".join(["turn started keys question", *cells]).split())
-    assert columns < 60 or max(map(cell_len, seen.splitlines())) <= columns
+    assert max(map(cell_len, seen.splitlines())) <= columns
 
 
 def test_a_summary_is_cut_to_what_is_left() -> None:

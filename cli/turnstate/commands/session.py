@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,36 +111,49 @@ def history_of(
 
     Raises:
         Missed: There is no such thread, namespace or branch.
-        Refused: Several checkpoints begin as the branch does; a reducer cannot be imported; or the thread has no channel
-            that an option names.
+        Refused: Several checkpoints begin as the branch does; a reducer cannot be imported; or an option names a
+            channel that the thread has not.
     """
     from turnstate.commands.reducers import rules
     from turnstate.history.thread import ThreadHistory
 
+    reducers = rules(reducer)
     history = ThreadHistory(
         store,
         thread,
         ns,
         messages=messages,
         turns_by=cast("TurnsBy | None", turns_by),
-        reducers=rules(reducer),
+        reducers=reducers,
     )
     if not history.forest.rows:
         raise _no_thread(store, thread, ns)
-    if messages != _MESSAGES and messages not in (channels := history.channels()):
-        from turnstate.history.keys import nearest
+    lines = [history]
+    if branch is not None:
+        named = checkpoint_id(history, branch)
+        # With clock skew the head can have children; who names it means the line that LangGraph would resume.
+        tip = named if named == history.forest.head else history.forest.tip_beyond(named)
+        lines.append(history.along(tip))
+    if messages != _MESSAGES:
+        _must_have(lines, messages, "--messages")
+    for channel in reducers:
+        _must_have(lines, channel, "--reducer")
+    return lines[-1]
 
-        near = ", ".join(nearest(messages, channels)) or ", ".join(sorted(channels)[:5])
-        raise Refused(
-            f"thread {thread!r} has no channel {messages!r}",
-            f"it has: {near}",
-            "Correct --messages, or leave it out.",
-        )
-    if branch is None:
-        return history
-    named = checkpoint_id(history, branch)
-    # With clock skew the head can have children; who names it means the line that LangGraph would resume.
-    return history.along(named if named == history.forest.head else history.forest.tip_beyond(named))
+
+def _must_have(lines: Sequence[ThreadHistory], channel: str, option: str) -> None:
+    """Refuse an option that names a channel which the thread has on none of some lines."""
+    channels = {name for line in lines for name in line.channels()}
+    if channel in channels:
+        return
+    from turnstate.history.keys import nearest
+
+    near = ", ".join(nearest(channel, channels)) or ", ".join(sorted(channels)[:5])
+    raise Refused(
+        f"thread {lines[0].thread!r} has no channel {channel!r}",
+        f"it has: {near}",
+        f"Correct {option}, or leave it out.",
+    )
 
 
 def checkpoint_id(history: ThreadHistory, prefix: str) -> str:

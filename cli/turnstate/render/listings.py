@@ -86,16 +86,21 @@ def _turn_cells(screen: Screen, rows: Sequence[TurnRow]) -> list[Cell]:
     row, last = rows[0], rows[-1]
     number = str(row.turn.number) if len(rows) == 1 else f"{row.turn.number}–{last.turn.number}"
     status, style = _status(last)
-    lasted = (row.ended - row.started).total_seconds() if row.started and row.ended else None
+    lasted = _lasted(row)
     return [
         Cell(number),
         Cell(status, style),
         Cell(_moment(screen, row.started)),
-        Cell("" if lasted is None else took(lasted)),
+        Cell("" if lasted is None or lasted < 0 else took(lasted)),
         Cell(str(row.checkpoints)),
         Cell(_text(screen, (", " if screen.interactive else ",").join(row.keys_written))),
         Cell(_text(screen, "\n".join(each.turn.question or "" for each in rows))),
     ]
+
+
+def _lasted(row: TurnRow) -> float | None:
+    """Seconds from a turn's first row to its last; negative where a clock stepped back."""
+    return (row.ended - row.started).total_seconds() if row.started and row.ended else None
 
 
 def _status(row: TurnRow) -> tuple[str, Style]:
@@ -123,6 +128,10 @@ def turn_notes(report: TurnReport) -> list[str]:
         notes.append(f"{len(branches)} {noun}, see --branch ID: {tips}{more}")
     if report.skewed:
         notes.append(f"clock skew: checkpoints whose id sorts before their parent's: {len(report.skewed)}")
+    if backwards := [row.turn.number for row in report.rows if (_lasted(row) or 0) < 0]:
+        which = "turn {} ends before its" if len(backwards) == 1 else "turns {} end before their"
+        words = which.format(numbers(backwards))
+        notes.append(f"clock skew: {words} first row's time, so took is not told")
     for row in report.asides[:_ASIDES]:
         aside = row.aside
         by = "a summary" if aside.why == "summary" else f"by node {aside.by}" if aside.by else "by a node"

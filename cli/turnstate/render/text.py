@@ -78,8 +78,6 @@ def ago(moment: datetime, now: datetime) -> str:
 
 def took(seconds: float) -> str:
     """A duration: ``80ms``, ``1.2s``, ``3m20s``, ``2h05m``, ``3d4h``."""
-    if seconds < 0:
-        return "-" + took(-seconds)
     if seconds < 0.9995:
         return f"{round(seconds * 1000)}ms"
     if seconds < 59.95:
