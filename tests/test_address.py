@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from turnstate_backends.address import PostgresAddress, SqliteAddress, parse
+from turnstate_backends.address import PostgresAddress, SaverAddress, SqliteAddress, parse
 from turnstate_backends.interface import StoreError
 from turnstate_backends.stores import open_store
 
@@ -154,7 +154,11 @@ SECRET = "xyz"
         "host=h password=a xyz=b",
         "dbname=postgresql://u:xyz@h/db",
         "sqlite://u:xyz@h/db",
-        "saver:xyz:attribute",
+        "saver:xyz",
+        "saver:a:postgresql://u:xyz@h/db",
+        "saver:a b:xyz",
+        "saver::xyz",
+        "saver:a:xyz:b",
     ],
 )
 def test_an_address_that_cannot_be_read_is_not_repeated(text: str) -> None:
@@ -178,15 +182,22 @@ def test_the_repr_of_an_address_holds_no_password() -> None:
     assert repr(parse("postgresql://u:p%40ss@h/db")) == "PostgresAddress(display='postgresql://u@h/db')"
 
 
-def test_a_saver_is_recognised_and_nothing_of_it_is_imported() -> None:
-    with pytest.raises(StoreError) as caught:
-        open_store("saver:this_module_does_not_exist:make")
-    assert caught.value.what == (
-        "an address of the form saver:module:attribute is not supported by this release"
-    )
+@pytest.mark.parametrize(
+    ("text", "module", "attribute"),
+    [
+        ("saver:app:saver", "app", "saver"),
+        ("saver:app.storage:Stores.make", "app.storage", "Stores.make"),
+        (" saver:app:saver ", "app", "saver"),
+    ],
+)
+def test_a_saver_address_names_a_module_and_what_it_calls_the_saver(
+    text: str, module: str, attribute: str
+) -> None:
+    assert parse(text) == SaverAddress(module, attribute, f"saver:{module}:{attribute}")
 
 
-def test_a_schema_for_a_sqlite_file_is_refused() -> None:
+@pytest.mark.parametrize(("address", "kind"), [("x.db", "a SQLite file"), ("saver:a:b", "a saver")])
+def test_a_schema_for_what_has_none_is_refused(address: str, kind: str) -> None:
     with pytest.raises(StoreError) as caught:
-        open_store("x.db", schema="public")
-    assert caught.value.what == "a schema was given for a SQLite file"
+        open_store(address, schema="public")
+    assert caught.value.what == f"a schema was given for {kind}"

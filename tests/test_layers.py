@@ -75,11 +75,12 @@ def test_no_package_is_named_like_a_source_root() -> None:
 
 
 @pytest.mark.parametrize("folder", [PACKAGE, BACKENDS])
-def test_nothing_imports_what_wrote_the_store(folder: Path) -> None:
+def test_nothing_but_the_way_through_a_saver_imports_what_wrote_the_store(folder: Path) -> None:
     wrote = ("langgraph", "langchain", "langchain_core", "pickle", "importlib.import_module")
     found = [
         (path.name, name)
         for path in modules(folder)
+        if path.name not in ("saver.py", "saver_open.py")
         for name in imported(path)
         if name in wrote or name.partition(".")[0] in wrote
     ]

@@ -15,7 +15,10 @@ from urllib.parse import parse_qsl, quote, unquote
 
 from turnstate_backends.interface import StoreError
 
-_FORMS = "Give a SQLite file, sqlite:///FILE, postgresql://USER@HOST/DATABASE or 'host=… dbname=…'."
+_FORMS = (
+    "Give a SQLite file, sqlite:///FILE, postgresql://USER@HOST/DATABASE, 'host=… dbname=…' "
+    "or saver:module:attribute."
+)
 _ESCAPE_HINT = (
     "Percent-encode it (@ is %40, / is %2F, ? is %3F, : is %3A, % is %25), or set PGPASSWORD instead."
 )
@@ -44,6 +47,11 @@ _FIRST_KEYWORD = re.compile(r"\s*([A-Za-z_]+)\s*=")
 _PASSWORD_INSIDE = re.compile(r"\b(?:password|passwd|pwd)\s*=", re.IGNORECASE)
 _CONNINFO_PAIR = re.compile(
     r"\s*([A-Za-z_]+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'(?=\s|$)|([^\s'](?:[^\s\\]|\\.)*|))", re.DOTALL
+)
+_SAVER = re.compile(r"saver:(\w+(?:\.\w+)*):(\w+(?:\.\w+)*)")
+_IN_URL = re.compile(r"(://[^\s:/@]*:)\S*@")
+_IN_PAIR = re.compile(
+    r"""((?:password|passwd|pwd)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&)}]+)""", re.IGNORECASE
 )
 _HOST_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::(\d*))?")
 
@@ -77,7 +85,22 @@ class PostgresAddress:
     secrets: frozenset[str] = field(repr=False, default=frozenset())
 
 
-def parse(text: str) -> SqliteAddress | PostgresAddress:
+@dataclass(frozen=True, slots=True)
+class SaverAddress:
+    """A saver that the user's own code makes.
+
+    Attributes:
+        module: Dotted name of the module.
+        attribute: Name in that module, dotted where it is an attribute of one.
+        display: What the user calls it.
+    """
+
+    module: str
+    attribute: str
+    display: str
+
+
+def parse(text: str) -> SqliteAddress | PostgresAddress | SaverAddress:
     """Tell what ``text`` addresses.
 
     Read as a path when it begins like one (``/``, ``./``, ``../``, ``~``), and when nothing else fits.
@@ -85,7 +108,7 @@ def parse(text: str) -> SqliteAddress | PostgresAddress:
     percent-decoded, options after ``?`` set aside. ``file:`` is SQLite's URI, percent-decoded.
 
     Raises:
-        StoreError: The address cannot be read, or names a kind of store this release does not open.
+        StoreError: The address cannot be read, or names a kind of store that is not known.
     """
     if not text.strip() or "\0" in text:
         raise StoreError(
@@ -93,12 +116,8 @@ def parse(text: str) -> SqliteAddress | PostgresAddress:
         )
     if text.startswith(("/", "./", "../", "~")):
         return _sqlite(text, text)
-    if text.startswith("saver:"):
-        raise StoreError(
-            "an address of the form saver:module:attribute is not supported by this release",
-            "opening it would run the code of that module",
-            _FORMS,
-        )
+    if text.lstrip().startswith("saver:"):
+        return _saver(text)
     if scheme := _SCHEME.match(text):
         return _url(scheme[1], text[scheme.end() :].rstrip(), text.strip())
     if text.lower().startswith("file:"):
@@ -124,6 +143,17 @@ def _url(scheme: str, rest: str, text: str) -> SqliteAddress | PostgresAddress:
     if scheme.lower() == "file":
         return _file_uri(text, text)
     raise StoreError(f"a store of the kind {scheme}:// cannot be opened", "the scheme is not known", _FORMS)
+
+
+def _saver(text: str) -> SaverAddress:
+    named = _SAVER.fullmatch(text.strip())
+    if named is None:
+        raise StoreError(
+            "the saver address cannot be read",
+            "after saver: come the name of a module, a colon, and a name in that module",
+            "Write saver:module:attribute, as in saver:app.storage:make_saver.",
+        )
+    return SaverAddress(named[1], named[2], named[0])
 
 
 def _sqlite(path: str, display: str) -> SqliteAddress:
@@ -311,6 +341,16 @@ def redact(text: str, secrets: Iterable[str]) -> str:
         pattern = re.escape(secret) if len(secret) > 3 else rf"(?<!\w){re.escape(secret)}(?!\w)"
         text = re.sub(pattern, "***", text)
     return text
+
+
+def hide_in_urls(text: str) -> str:
+    """``text`` with ``***`` for the passwords of the URLs in it."""
+    return _IN_URL.sub(r"\1***@", text)
+
+
+def hide_passwords(text: str) -> str:
+    """``text`` with ``***`` for all that looks like a password: in a URL, or after ``password=``."""
+    return _IN_PAIR.sub(r"\1***", hide_in_urls(text))
 
 
 def _display_url(params: Mapping[str, str]) -> str:

@@ -86,8 +86,8 @@ def delta_updates(counters: object) -> tuple[int | None, ...]:
 
     Source: ``langgraph.checkpoint.base.CheckpointMetadata``.
     """
-    pairs = counters.values() if isinstance(counters, dict) else ()
-    numbers = (pair[0] if isinstance(pair, list) and pair else None for pair in pairs)
+    pairs = counters.values() if isinstance(counters, Mapping) else ()
+    numbers = (pair[0] if isinstance(pair, list | tuple) and pair else None for pair in pairs)
     return tuple(n if isinstance(n, int) and not isinstance(n, bool) else None for n in numbers)
 
 
@@ -102,6 +102,7 @@ class Write:
         idx: Position among the task's writes; negative for special channels.
         channel: The channel written, or a special one (``__error__``, ``__interrupt__``, ``__resume__``, …).
         value: The payload, whole or its head, by what was asked; ``data`` is empty when none was asked for.
+        rank: Position of the task among those of the checkpoint where a store tells their order and no path.
     """
 
     checkpoint: str
@@ -110,6 +111,7 @@ class Write:
     idx: int
     channel: str
     value: Stored
+    rank: int = 0
 
 
 def source_of(stored: object) -> str | None:

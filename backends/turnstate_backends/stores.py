@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from turnstate_backends.address import PostgresAddress, parse
+from turnstate_backends.address import PostgresAddress, SaverAddress, parse
 from turnstate_backends.interface import Store, StoreError
 
 
@@ -31,10 +31,14 @@ def open_store(
         return open_postgres(address, schema)
     if schema is not None:
         raise StoreError(
-            "a schema was given for a SQLite file",
+            f"a schema was given for {'a saver' if isinstance(address, SaverAddress) else 'a SQLite file'}",
             "only PostgreSQL databases have schemas",
             "Leave the schema out.",
         )
+    if isinstance(address, SaverAddress):
+        from turnstate_backends.saver import open_saver
+
+        return open_saver(address)
     from turnstate_backends.sqlite import open_sqlite
 
     return open_sqlite(address.path, if_cut=if_cut)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,6 @@ from turnstate.commands.exits import Refused
 VARIABLE = "TURNSTATE_STORE"
 
 _secrets: set[str] = set()
-_IN_URL = re.compile(r"(://[^\s:/@]*:)\S*@")
 
 
 def store_address(option: str | None, env: Mapping[str, str], folder: Path) -> str:
@@ -95,6 +93,6 @@ def remember_secrets(address: str, env: Mapping[str, str]) -> None:
 
 def redacted(text: str) -> str:
     """``text`` without the passwords of the addresses that were opened, or that stand in a URL within it."""
-    from turnstate_backends.address import redact
+    from turnstate_backends.address import hide_in_urls, redact
 
-    return redact(_IN_URL.sub(r"\1***@", text), _secrets)
+    return redact(hide_in_urls(text), _secrets)

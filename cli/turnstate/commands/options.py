@@ -59,7 +59,8 @@ Store = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help="The store: a SQLite file, sqlite:///FILE or postgresql://…. "
+        help="The store: a SQLite file, sqlite:///FILE, postgresql://…, or saver:MODULE:ATTRIBUTE, "
+        "which runs that module and the saver's own deserialiser. "
         "Else TURNSTATE_STORE, else store in turnstate.toml or [tool.turnstate] of pyproject.toml.",
         show_default=False,
     ),

@@ -6,11 +6,7 @@ that it does not come with, and only what the command line names: nothing that a
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -57,26 +53,19 @@ def _rule(name: str) -> Rule:
 
 
 def _imported(name: str, module: str, function: str) -> Callable[[Any, Sequence[Any]], Any]:
-    """The user's function, looked for as ``python -m`` would, so in the present folder first."""
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
+    from turnstate_backends.usercode import Unimported, aside, imported
+
     try:
-        with redirect_stdout(sys.stderr):
-            found: Any = importlib.import_module(module)
-        for part in function.split("."):
-            found = getattr(found, part)
-    except Exception as error:  # the user's own code runs here, and may raise anything
-        why = " ".join(str(error).split()) or type(error).__name__
+        found = imported(module, function)
+    except Unimported as error:
         raise Refused(
-            f"the reducer {name} cannot be imported", why, "Give module:function as Python imports it."
+            f"the reducer {name} cannot be imported", str(error), "Give module:function as Python imports it."
         ) from None
-    finally:
-        sys.path.remove(here)
     if not callable(found):
         raise Refused(f"{name} is no function", f"it is a {type(found).__name__}", "Name a function.")
 
     def reducer(old: Any, writes: Sequence[Any]) -> Any:
-        with redirect_stdout(sys.stderr):  # what it prints is no data of ours
+        with aside():  # what it prints is no data of ours
             return found(old, writes)
 
     return reducer

@@ -1,0 +1,248 @@
+"""A saver of the user's own: found by its name, opened, and called, whether it is sync or async.
+
+Runs the user's code and the saver's, and turns whatever they raise into a :class:`StoreError`. Calls nothing of a
+saver but ``list`` and ``get_tuple`` or their async twins, and never ``setup``. What a row means is
+:mod:`turnstate_backends.saver`'s affair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+from turnstate_backends.address import SaverAddress
+from turnstate_backends.interface import StoreError
+from turnstate_backends.usercode import Unimported, aside, imported, one_line, present_folder
+
+STRICT = "LANGGRAPH_STRICT_MSGPACK"
+
+# Built also by a strict deserialiser, which would else hand out their content as plain text, unmasked.
+_SECRETS = tuple(
+    (module, name)
+    for module in ("pydantic.types", "pydantic.v1.types")
+    for name in ("SecretStr", "SecretBytes")
+)
+_MOST_STEPS = 5  # a factory of a coroutine of a context manager of a saver is four
+_READ_DIRECTLY = "A SQLite file or a PostgreSQL database can be read directly, by its path or URL."
+
+
+class SaverCalls:
+    """An opened saver.
+
+    Args:
+        address: Where it is.
+
+    Raises:
+        StoreError: It cannot be imported, made or opened, or is no saver; or LangGraph is not installed.
+    """
+
+    def __init__(self, address: SaverAddress) -> None:
+        self.name = address.display
+        self._stack = ExitStack()
+        self._runner: asyncio.Runner | None = None
+        try:
+            self._saver = self._opened(address)
+            self._ways = self._offered()
+        except BaseException:
+            self.close()
+            raise
+
+    def each(self, config: Mapping[str, Any] | None, visit: Callable[[Any], None]) -> None:
+        """Show ``visit`` every ``CheckpointTuple`` that the saver lists, one at a time, in the saver's order.
+
+        Raises:
+            StoreError: The saver fails.
+        """
+        visited = False
+
+        def noted(found: Any) -> None:
+            nonlocal visited
+            visited = True
+            visit(found)
+
+        with self._errors("cannot be read", _READ_DIRECTLY):
+            refused: NotImplementedError | None = None
+            for is_async in self._ways:
+                try:
+                    self._list(is_async, config, noted)
+                except NotImplementedError as error:  # also how a stub says that it is one
+                    if visited:
+                        raise
+                    refused = refused or error
+                else:
+                    self._ways = (is_async,)
+                    return
+            raise refused or NotImplementedError
+
+    def one(self, config: Mapping[str, Any]) -> Any:
+        """The ``CheckpointTuple`` that the saver gives for a checkpoint, or None. To be asked for after a listing.
+
+        Raises:
+            StoreError: The saver fails.
+        """
+        with self._errors("cannot be read", _READ_DIRECTLY):
+            if self._ways[0]:
+                return self._run(self._saver.aget_tuple(config))
+            return self._saver.get_tuple(config)
+
+    def close(self) -> None:
+        """Leave the context managers that were entered, and end the event loop. Safe to call twice."""
+        with suppress(Exception), aside():  # the answer has been given
+            self._stack.close()
+        self._runner = None
+
+    def _list(self, is_async: bool, config: Mapping[str, Any] | None, visit: Callable[[Any], None]) -> None:
+        if not is_async:
+            for found in self._saver.list(config):
+                visit(found)
+            return
+
+        async def visit_all() -> None:
+            rows = self._saver.alist(config)
+            async for found in await rows if inspect.isawaitable(rows) else rows:
+                visit(found)
+
+        self._run(visit_all())
+
+    # How the saver is come by.
+
+    def _opened(self, address: SaverAddress) -> Any:
+        base = _langgraph(self.name)
+        self._stack.enter_context(present_folder())  # for what a factory imports
+        try:
+            found = imported(address.module, address.attribute)
+        except Unimported as error:
+            raise StoreError(
+                f"{self.name} cannot be imported",
+                str(error),
+                "Give saver:module:attribute as Python imports it, in the folder that holds the module.",
+            ) from None
+        with self._errors(
+            "cannot be opened", "It is called and entered without arguments: see that it can be."
+        ):
+            for _ in range(_MOST_STEPS):
+                if isinstance(found, base):
+                    # The saver itself is not entered: some set up their tables there.
+                    return found.with_allowlist(_SECRETS) if hasattr(found, "with_allowlist") else found
+                found = self._unwrapped(found)
+        raise self._no_saver(found)
+
+    def _unwrapped(self, found: Any) -> Any:
+        """One step from what was named towards the saver."""
+        if inspect.isawaitable(found):
+            return self._run(found)
+        if not isinstance(found, type):
+            if hasattr(type(found), "__enter__"):
+                return self._stack.enter_context(found)
+            if hasattr(type(found), "__aenter__"):
+                return self._entered(found)
+        if not callable(found):
+            raise self._no_saver(found)
+        try:
+            return found()
+        except RuntimeError as error:
+            if "no running event loop" not in str(error):
+                raise
+
+        async def called() -> Any:
+            return found()
+
+        return self._run(called())
+
+    def _no_saver(self, found: Any) -> StoreError:
+        kind = type(found)
+        return StoreError(
+            f"{self.name} is no checkpoint saver",
+            f"it is a {kind.__module__}.{kind.__qualname__}",
+            "Name a BaseCheckpointSaver, a context manager that gives one, or a function that returns either.",
+        )
+
+    def _offered(self) -> tuple[bool, ...]:
+        """Which of the saver's ways to take, sync (False) or async (True), the better one first.
+
+        The sync methods of a saver that lives on an event loop wait for that loop, which stands still meanwhile.
+        """
+        base = _langgraph(self.name)
+        cls = type(self._saver)
+
+        def overrides(*names: str) -> bool:
+            return all(getattr(cls, name, None) is not getattr(base, name) for name in names)
+
+        loop = getattr(self._saver, "loop", None)
+        on_loop = self._runner is not None or isinstance(loop, asyncio.AbstractEventLoop)
+        ways = {False: overrides("list", "get_tuple"), True: overrides("alist", "aget_tuple")}
+        found = tuple(way for way in (on_loop, not on_loop) if ways[way])
+        if not found:
+            raise StoreError(
+                f"{self.name} cannot be read",
+                f"{cls.__name__} has neither list and get_tuple nor alist and aget_tuple",
+                _READ_DIRECTLY,
+            )
+        return found
+
+    # The event loop, which runs only while a call is under way.
+
+    def _run(self, awaitable: Awaitable[Any]) -> Any:
+        async def awaited() -> Any:
+            return await awaitable
+
+        return self._loop_runner().run(awaited())
+
+    def _loop_runner(self) -> asyncio.Runner:
+        if self._runner is None:
+            self._runner = self._stack.enter_context(asyncio.Runner())
+        return self._runner
+
+    def _entered(self, manager: Any) -> Any:
+        """Enter an async context manager; one task enters and leaves it, as task groups and time limits demand."""
+        loop = self._loop_runner().get_loop()
+        ready, leaving = loop.create_future(), asyncio.Event()
+        task = loop.create_task(_hold(manager, ready, leaving))
+
+        async def entered() -> Any:
+            await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
+            return ready.result() if ready.done() else await task
+
+        def leave() -> None:
+            leaving.set()
+            self._run(task)
+
+        found = self._run(entered())
+        self._stack.callback(leave)
+        return found
+
+    @contextmanager
+    def _errors(self, what: str, hint: str) -> Iterator[None]:
+        try:
+            with aside():
+                yield
+        except StoreError:
+            raise
+        except (Exception, SystemExit) as error:  # whatever the user's code and the saver's drivers raise
+            why = one_line(error)
+            kind = type(error).__name__
+            raise StoreError(f"{self.name} {what}", why if why == kind else f"{kind}: {why}", hint) from None
+
+
+async def _hold(manager: Any, ready: asyncio.Future[Any], leaving: asyncio.Event) -> None:
+    async with manager as found:
+        ready.set_result(found)
+        await leaving.wait()
+
+
+def _langgraph(name: str) -> type[Any]:
+    """``BaseCheckpointSaver``, imported with strict deserialisation unless the user has set it otherwise."""
+    os.environ.setdefault(STRICT, "true")
+    try:
+        from langgraph.checkpoint.base import BaseCheckpointSaver
+    except ImportError as error:
+        raise StoreError(
+            f"{name} needs LangGraph",
+            one_line(error),
+            "Install turnstate with its extra: turnstate[langgraph].",
+        ) from None
+    return BaseCheckpointSaver

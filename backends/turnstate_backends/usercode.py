@@ -1,0 +1,86 @@
+"""Code that the user names: imported by its name, and run with what it prints kept apart from the data.
+
+Only the user's own words lead here, never anything that a store holds.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, TextIO
+
+from turnstate_backends.address import hide_passwords
+
+_LONGEST_WHY = 300
+
+
+class Unimported(Exception):
+    """A name that cannot be imported; its text says why, in one line."""
+
+
+@contextmanager
+def present_folder() -> Iterator[None]:
+    """Modules are looked for in the present folder first, as by ``python -m``."""
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        yield
+    finally:
+        if here in sys.path:
+            sys.path.remove(here)
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """What is printed meanwhile goes to stderr, in characters on which no terminal acts."""
+    shown = _Shown(sys.stderr)
+    with redirect_stdout(shown), redirect_stderr(shown):
+        yield
+
+
+def imported(module: str, attribute: str) -> Any:
+    """What a module calls ``attribute``, which may be dotted.
+
+    Raises:
+        Unimported: There is no such module or attribute, or the module fails while it is imported.
+    """
+    try:
+        with present_folder(), aside():
+            found: Any = importlib.import_module(module)
+            for part in attribute.split("."):
+                found = getattr(found, part)
+    except (Exception, SystemExit) as error:  # the user's own code runs here, and may raise anything
+        raise Unimported(one_line(error)) from None
+    return found
+
+
+def one_line(error: BaseException) -> str:
+    """What the user's code or a driver has to say of its failure, without passwords."""
+    text = hide_passwords(" ".join(str(error).split()))
+    return text[:_LONGEST_WHY] or type(error).__name__
+
+
+class _Shown(io.TextIOBase):
+    def __init__(self, to: TextIO) -> None:
+        self._to = to
+
+    def write(self, text: str) -> int:
+        self._to.write("".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._to.flush()
+
+    def fileno(self) -> int:
+        return self._to.fileno()
+
+    def writable(self) -> bool:
+        return True
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
