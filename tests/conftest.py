@@ -15,6 +15,8 @@ settings.register_profile("repeatable", derandomize=True, print_blob=True)
 settings.register_profile("explore", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
+os.environ.pop("LANGGRAPH_AES_KEY", None)  # a key is what a test gives
+
 
 @pytest.fixture(scope="session")
 def pg_server() -> Iterator[str]:

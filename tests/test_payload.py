@@ -487,7 +487,7 @@ def test_an_encrypted_payload_says_what_is_stored() -> None:
             "type": "msgpack+aes",
             "bytes": len(data),
             "sha256": hashlib.sha256(data).hexdigest(),
-            "reason": "encrypted with aes",
+            "reason": "LANGGRAPH_AES_KEY is not set",
         },
     )
     assert decode(stored("null+rot13", b"")).kind == "encrypted"

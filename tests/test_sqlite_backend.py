@@ -384,7 +384,7 @@ def test_an_encrypted_checkpoint_says_what_is_stored(tmp_path: Path) -> None:
             "type": "msgpack+aes",
             "bytes": len(payload),
             "sha256": hashlib.sha256(payload).hexdigest(),
-            "reason": "the checkpoint is encrypted",
+            "reason": "LANGGRAPH_AES_KEY is not set",
         },
     )
     with open_sqlite(path) as store:

@@ -65,6 +65,7 @@ class Checkpoint:
             (``metadata.counters_since_delta_snapshot``). A row that has a snapshot of a channel does not name it.
         delta_updates: How many super-steps have written each of them since its snapshot; None where that is not
             recorded as a number.
+        encrypted: The row holds its state, and holds it encrypted.
     """
 
     id: str
@@ -74,6 +75,7 @@ class Checkpoint:
     run_id: str | None
     delta_channels: tuple[str, ...] = ()
     delta_updates: tuple[int | None, ...] = ()
+    encrypted: bool = False
 
     def updates(self, channel: str) -> int | None:
         """Super-steps that have written a channel kept as deltas since its snapshot, where that is known."""

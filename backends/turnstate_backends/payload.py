@@ -17,7 +17,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from turnstate_backends import packed
+from turnstate_backends import encryption, packed
 from turnstate_backends.arrays import ndarray
 from turnstate_backends.instances import instance
 from turnstate_backends.packed import BadText, Damage, Ext
@@ -52,7 +52,11 @@ def decode(stored: Stored, *, reveal: bool = False) -> Any:
         ``type``, ``bytes``, ``sha256`` and ``reason`` of the payload or of the part.
     """
     try:
+        if encryption.is_sealed(stored):
+            stored = encryption.opened(stored)
         return _decode(stored, reveal)
+    except encryption.Sealed as sealed:
+        return _absent("encrypted", stored, str(sealed))
     except RecursionError:
         return _absent("undecodable", stored, "nested too deeply")
     except MemoryError:
@@ -108,8 +112,6 @@ def json_text(data: bytes) -> tuple[str, str]:
 
 def _decode(stored: Stored, reveal: bool) -> Any:
     kind = stored.type
-    if kind is not None and "+" in kind:
-        return _absent("encrypted", stored, f"encrypted with {kind.split('+', 1)[1] or 'an unnamed cipher'}")
     if kind == "null":
         return None
     if kind == "empty":

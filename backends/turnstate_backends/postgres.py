@@ -21,6 +21,7 @@ import psycopg
 from psycopg import sql
 
 from turnstate_backends.address import PostgresAddress, spellings_of
+from turnstate_backends.encryption import has_key, unsealed
 from turnstate_backends.interface import Checkpoint, ThreadRow, Write, delta_updates, source_of, step_of
 from turnstate_backends.postgres_connection import SETTINGS, begin, connect, unchecked_text
 from turnstate_backends.postgres_errors import store_errors
@@ -271,12 +272,15 @@ class PostgresStore:
             payload: sql.Composable = sql.SQL("w.blob")
         elif head > 0:
             payload = sql.SQL("substring(w.blob from 1 for {})").format(sql.Literal(min(head, 2**31 - 1)))
+            if has_key():  # an encrypted payload opens only whole
+                payload = sql.SQL("case when w.type like '%%+aes' then w.blob else {} end").format(payload)
         else:
             payload = sql.SQL("null::bytea")
         for checkpoint, task, path, idx, channel, type_, data, size in self._stream(
             WRITES, params, payload=payload
         ):
-            yield Write(checkpoint, task, path or "", idx, channel, Stored(type_, bytes(data or b""), size))
+            stored = unsealed(Stored(type_, bytes(data or b""), size), head)
+            yield Write(checkpoint, task, path or "", idx, channel, stored)
 
     def versions(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         return {
@@ -343,7 +347,7 @@ class PostgresStore:
         at = {} if version is None else {"version": version}
         if has_row and type_ != "empty":
             data = bytes(blob or b"")
-            return Stored(type_, data, len(data))
+            return unsealed(Stored(type_, data, len(data)))
         if has_row:
             return Absent("empty", at)
         if inlined is not None and not (inlined == "true" and channel in self._deltas(thread, ns)):

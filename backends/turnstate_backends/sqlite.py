@@ -13,13 +13,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from turnstate_backends import heads, payload
+from turnstate_backends.encryption import has_key, is_sealed, unsealed
 from turnstate_backends.interface import (
     Checkpoint,
     StoreError,
@@ -92,7 +93,7 @@ FROM {checkpoints} WHERE thread_id = CAST(? AS TEXT) GROUP BY checkpoint_ns
 _ROWS = "FROM {checkpoints} WHERE thread_id = CAST(? AS TEXT) AND checkpoint_ns = CAST(? AS TEXT)"
 # json_extract leaves the rest of the metadata, which can be as big as the state in old releases, where it is.
 _METADATA = f"""
-SELECT CAST(checkpoint_id AS BLOB), CAST(parent_id AS BLOB),
+SELECT CAST(checkpoint_id AS BLOB), CAST(parent_id AS BLOB), coalesce(type, '') GLOB '*+*',
        CASE WHEN json_valid(metadata, 2) THEN CAST(json_extract(metadata,
          '$.source', '$.step', '$.run_id', '$.counters_since_delta_snapshot') AS BLOB) END
 {_ROWS}
@@ -110,7 +111,8 @@ SELECT CAST(type AS BLOB), CAST(checkpoint AS BLOB)
 _TIMES = f"""
 SELECT CAST(checkpoint_id AS BLOB),
        CASE WHEN json_valid(checkpoint, 2) THEN CAST(json_extract(checkpoint, '$.ts') AS BLOB) END,
-       substr(CAST(checkpoint AS BLOB), 1, 512)
+       CAST(type AS BLOB), CASE WHEN type GLOB '*+aes' THEN CAST(checkpoint AS BLOB)
+                                ELSE substr(CAST(checkpoint AS BLOB), 1, 512) END
 {_ROWS} AND checkpoint_id {_AMONG}
 """
 _WRITES = """
@@ -205,7 +207,7 @@ class SqliteStore:
     def checkpoints(self, thread: str, ns: str) -> Iterable[Checkpoint]:
         """Every checkpoint of one namespace. The state is walked over on disk, never loaded."""
         decode = self._layout.decode
-        for checkpoint, parent, metadata in self._rows(_METADATA, *self._of(thread, ns)):
+        for checkpoint, parent, encrypted, metadata in self._rows(_METADATA, *self._of(thread, ns)):
             source, step, run_id, counters = json.loads(decode(metadata) or _NO_METADATA)
             yield Checkpoint(
                 id=decode(checkpoint),
@@ -215,6 +217,7 @@ class SqliteStore:
                 run_id=run_id if isinstance(run_id, str) else None,
                 delta_channels=tuple(counters) if isinstance(counters, dict) else (),
                 delta_updates=delta_updates(counters),
+                encrypted=bool(encrypted),
             )
 
     def writes(
@@ -238,19 +241,21 @@ class SqliteStore:
         part = _NOTHING if head == 0 else _WHOLE
         if head and self._layout.writes_have_rowid:
             part = _SHORT_OR_ROWID
-        decode = self._layout.decode
+        decode, opens = self._layout.decode, has_key()
         for checkpoint, task, path, idx, channel, type_, size, data in self._rows(
             sql, *parameters, payload=part
         ):
+            type_text = None if type_ is None else decode(type_)
             if head and isinstance(data, int):
-                data = self._database.head_of_blob("writes", "value", data, head)
+                amount = size if opens and "+" in (type_text or "") else head
+                data = self._database.head_of_blob("writes", "value", data, amount)
             yield Write(
                 checkpoint=decode(checkpoint),
                 task=decode(task),
                 path=decode(path),
                 idx=idx,
                 channel=decode(channel),
-                value=Stored(None if type_ is None else decode(type_), (data or b"")[:head], size),
+                value=unsealed(Stored(type_text, data or b"", size), head),
             )
 
     def versions(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, Mapping[str, str]]:
@@ -283,18 +288,17 @@ class SqliteStore:
         self, thread: str, ns: str, checkpoints: Sequence[str], channels: Collection[str] | None = None
     ) -> Iterator[tuple[str, Mapping[str, Stored | Absent]]]:
         """:meth:`values` of several checkpoints; every row here holds its whole state."""
-        place, decode = self._of(thread, ns), self._layout.decode
+        place = self._of(thread, ns)
         for checkpoint in checkpoints:
             for type_, data in self._rows(_PAYLOAD, *place, self._layout.encode(checkpoint)):
-                stored = Stored(None if type_ is None else decode(type_), data or b"", len(data or b""))
-                yield checkpoint, _channels(stored, channels)
+                yield checkpoint, _channels(self._stored(type_, data), channels)
 
     def times(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, str]:
         """``ts`` of the named checkpoints, which stands before the values in each payload."""
         rows = self._rows(_TIMES, *self._of(thread, ns), self._layout.listed(checkpoints))
         found: dict[str, str] = {}
-        for checkpoint, from_json, head in rows:
-            time = self._layout.decode(from_json) if from_json is not None else _msgpack_ts(head or b"")
+        for checkpoint, from_json, type_, head in rows:
+            time = _ts(self._stored(type_, head)) if from_json is None else self._layout.decode(from_json)
             if time:
                 found[self._layout.decode(checkpoint)] = time
         return found
@@ -311,8 +315,11 @@ class SqliteStore:
         decode = self._layout.decode
         rows = self._rows(_PAYLOADS, *self._of(thread, ns), self._layout.listed(checkpoints))
         for checkpoint, type_, data in rows:
-            data = data or b""
-            yield decode(checkpoint), Stored(None if type_ is None else decode(type_), data, len(data))
+            yield decode(checkpoint), self._stored(type_, data)
+
+    def _stored(self, type_: bytes | None, data: bytes | None) -> Stored:
+        data = data or b""
+        return unsealed(Stored(None if type_ is None else self._layout.decode(type_), data, len(data)))
 
     def _of(self, thread: str, ns: str) -> tuple[bytes, bytes]:
         return self._layout.encode(thread), self._layout.encode(ns)
@@ -444,8 +451,9 @@ def _state(stored: Stored, channels: Collection[str] | None = None) -> _State | 
 
     Where all of some ``channels`` have values, versions are not looked at.
     """
-    if stored.type is not None and "+" in stored.type:
-        return _absent("encrypted", stored, "the checkpoint is encrypted")
+    if is_sealed(stored):
+        sealed: Absent = payload.decode(stored)
+        return sealed
     try:
         parts = heads.entries(stored)
         if parts is None:
@@ -463,16 +471,20 @@ def _state(stored: Stored, channels: Collection[str] | None = None) -> _State | 
 def _channels(stored: Stored, channels: Collection[str] | None) -> dict[str, Stored | Absent]:
     found = None if channels is None else heads.picked(stored, "channel_values", channels)
     if found is not None:
-        return {name: found[name] for name in channels or ()}
+        return {name: _as_kept(stored, found[name]) for name in channels or ()}
     state = _state(stored, channels)
     if isinstance(state, Absent):
         return dict.fromkeys(["*"] if channels is None else channels, state)
     names = dict.fromkeys([*state.values, *state.stored_versions]) if channels is None else channels
     return {
-        name: state.values.get(name, Absent("empty"))
+        name: _as_kept(stored, state.values[name]) if name in state.values else Absent("empty")
         for name in names
         if name in state.values or name in state.stored_versions
     }
+
+
+def _as_kept(whole: Stored, part: Stored) -> Stored:
+    return replace(part, encrypted=True) if whole.encrypted else part
 
 
 def _entries(stored: Stored | None) -> Mapping[str, Stored]:
@@ -480,8 +492,18 @@ def _entries(stored: Stored | None) -> Mapping[str, Stored]:
     return {str(name): value for name, value in (found or {}).items()}
 
 
+def _ts(stored: Stored) -> str | None:
+    """``ts`` of a checkpoint that is no plain JSON, whole or its first bytes; None when it is not among them."""
+    if stored.type != "json":
+        return _msgpack_ts(stored.data)
+    try:
+        found = payload.decode(_entries(stored)["ts"])
+    except (heads.Unreadable, heads.Cut, KeyError):
+        return None
+    return found if isinstance(found, str) else None
+
+
 def _msgpack_ts(head: bytes) -> str | None:
-    """``ts`` from the first bytes of a msgpack checkpoint; None when it is not among them."""
     import msgpack
 
     unpacker = msgpack.Unpacker(strict_map_key=False, unicode_errors="surrogateescape")

@@ -61,11 +61,13 @@ class Stored:
             with an encryption suffix (``msgpack+aes``); ``None`` in layouts that have no type column.
         data: The payload, or its first bytes where only a head was asked for.
         size: Bytes of the whole payload.
+        encrypted: Whether the store holds it encrypted, also where it was opened; no part of the value.
     """
 
     type: str | None
     data: bytes
     size: int
+    encrypted: bool = field(default=False, compare=False)
 
     @property
     def complete(self) -> bool:

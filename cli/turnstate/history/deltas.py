@@ -9,7 +9,7 @@ writes lie and to which row they belong; how they add up is known to ``accumulat
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, Protocol
@@ -19,7 +19,9 @@ from turnstate.history.accumulate import Rule, Unfit
 from turnstate.history.lines import Forest, Line, is_beginning
 from turnstate.history.steps import is_outside, is_update_task
 from turnstate_backends import heads, pieces
+from turnstate_backends.encryption import is_sealed
 from turnstate_backends.interface import Checkpoint, Store, Write
+from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
 
 _MOST_TESTS = 4  # stretches between snapshots that are tried to find out a rule; each costs its snapshots
@@ -152,13 +154,15 @@ class Deltas:
 
     def _value(self, checkpoint: str, channel: str, stored: Stored | Absent) -> Stored | Absent:
         if isinstance(stored, Stored):
-            return pieces.snapshot_value(stored) or stored
+            held = pieces.snapshot_value(stored)
+            return stored if held is None else replace(held, encrypted=stored.encrypted)
         rows = self.records.forest.rows
         if stored.kind != "empty" or channel not in self.channels or checkpoint not in rows:
             return stored
         stretch, position = self._stretch(channel, checkpoint)
         try:
-            return self._resolved(channel, stretch, position)
+            value = self._resolved(channel, stretch, position)
+            return replace(value, encrypted=True) if self._sealed and isinstance(value, Stored) else value
         except Unresolved as reason:
             facts: dict[str, Any] = {"type": "delta", "reason": str(reason)}
             if stretch.snapshot is not None:
@@ -166,7 +170,24 @@ class Deltas:
             if isinstance(reason, RuleUnknown):
                 facts["rule"] = "unknown"
             before = [w for row in stretch.rows[:position] for w in self.records.writes.get(row.id, ())]
-            return Absent("delta_unresolved", {**facts, "writes": sum(w.channel == channel for w in before)})
+            own = [w for w in before if w.channel == channel]
+            return self._encrypted(channel, stretch, own) or Absent(
+                "delta_unresolved", {**facts, "writes": len(own)}
+            )
+
+    def _encrypted(self, channel: str, stretch: _Stretch, writes: Sequence[Write]) -> Absent | None:
+        """The first part of a value that is still encrypted; None where all of them can be read."""
+        sealed = next((w for w in writes if is_sealed(w.value)), None)
+        part = stretch.base if sealed is None else self._whole(channel, [sealed])[_key(sealed)]
+        if not isinstance(part, Stored) or not is_sealed(part):
+            return None
+        absent: Absent = decode(part)
+        return absent
+
+    @cached_property
+    def _sealed(self) -> bool:
+        """Whether any write is encrypted; of a value that is put together of several it is not told from which."""
+        return any(w.value.encrypted for found in self.records.writes.values() for w in found)
 
     # Where a value can be rebuilt from.
 

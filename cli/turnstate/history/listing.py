@@ -6,7 +6,7 @@ Nothing here keeps a decoded value: each is looked at once, for its type and a o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from turnstate.history import keys as key_names
@@ -14,6 +14,7 @@ from turnstate.history.keys import Key
 from turnstate.history.lines import Branch
 from turnstate.history.questions import Aside
 from turnstate.history.reading import Place
+from turnstate.history.sealing import Sealing, is_encrypted, sealing_of
 from turnstate.history.steps import is_internal
 from turnstate.history.summary import summary_of, type_of
 from turnstate.history.thread import ThreadHistory
@@ -60,6 +61,7 @@ class TurnReport:
         asides: Human messages that are no questions, where questions were counted.
         branches: Tips that are not on the line.
         skewed: Checkpoints whose id sorts before their parent's.
+        sealing: What is encrypted; None where nothing is.
     """
 
     thread: str
@@ -71,6 +73,7 @@ class TurnReport:
     asides: tuple[AsideRow, ...]
     branches: tuple[Branch, ...]
     skewed: tuple[str, ...]
+    sealing: Sealing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,7 @@ class KeyRow:
         absence: Which kind, where there is no value to read.
         turns_written: The turns of the line that wrote it.
         written: The latest write up to the place.
+        plain: The value stands in clear in a thread of which other rows are encrypted.
     """
 
     key: Key
@@ -126,6 +130,7 @@ class KeyRow:
     absence: str | None
     turns_written: tuple[int, ...]
     written: Written | None
+    plain: bool = False
 
 
 def turn_report(history: ThreadHistory) -> TurnReport:
@@ -144,6 +149,7 @@ def turn_report(history: ThreadHistory) -> TurnReport:
         tuple(AsideRow(a, turns.at_row(a.row), history.line.rows[a.row].id) for a in asides),
         history.forest.branches(history.line),
         history.forest.skewed,
+        sealing_of(history),
     )
 
 
@@ -202,8 +208,14 @@ def keys_at(history: ThreadHistory, place: Place, *, internal: bool = False) -> 
         if not _never_written(stored, index.get(key, ()), place)
     ]
     names = key_names.display_names(key for key, _ in found)
+    plain = {
+        channel for channel, stored in state.items() if isinstance(stored, Stored) and not stored.encrypted
+    }
+    plain = plain if is_encrypted(history) else set()
     rows = tuple(
-        _key_row(history, key, names[key], stored, index.get(key, []), place) for key, stored in found
+        replace(row, plain=row.key.channel in plain)
+        for key, stored in found
+        for row in [_key_row(history, key, names[key], stored, index.get(key, []), place)]
     )
     return KeyReport(history.thread, history.ns, history.turns, place.turn, row.id, rows)
 

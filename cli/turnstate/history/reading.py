@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
+from turnstate.history.sealing import is_encrypted
 from turnstate.history.steps import is_internal
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.times import iso
@@ -85,6 +86,7 @@ class Reading:
         retained: The turns whose end can be read.
         stored: What is stored where the value cannot be read: type, bytes, hash.
         nearest: Names like the one that was not found.
+        plain: The value stands in clear in a thread of which other rows are encrypted.
     """
 
     outcome: Outcome
@@ -105,6 +107,7 @@ class Reading:
     retained: tuple[int, ...] = ()
     stored: Mapping[str, Any] = field(default_factory=dict)
     nearest: tuple[str, ...] = ()
+    plain: bool = False
 
 
 # Where to read.
@@ -277,7 +280,9 @@ def _read_at(
         index = versions_by_key(history, [key.channel], at=place.row)
     versions = index.get(key, [])
     base = _with_versions(history, base, key, place, versions)
-    value = decode(state[key.channel], reveal=reveal)  # type: ignore[arg-type]
+    stored: Stored = state[key.channel]  # type: ignore[assignment]
+    base = _replace(base, plain=not stored.encrypted and is_encrypted(history))
+    value = decode(stored, reveal=reveal)
     if isinstance(value, Absent):
         return _replace(base, outcome=value.kind, stored=value.stored, message=_stored_words(value))
     if key.entry is None:

@@ -18,6 +18,7 @@ from turnstate.render.values import json_text, value_text
 if TYPE_CHECKING:  # reports are handed in; a command that prints another kind need not load them
     from turnstate.history.listing import KeyReport, KeyRow, TurnReport, TurnRow
     from turnstate.history.reading import Reading
+    from turnstate.history.sealing import Sealing
     from turnstate.history.versions import Written
     from turnstate_backends.interface import ThreadRow
 
@@ -80,7 +81,22 @@ def turns_document(report: TurnReport) -> Document:
         ],
         "branches": [branch.tip for branch in report.branches],
         "skewed": list(report.skewed),
+        **present(encryption=_encryption(report.sealing)),
     }
+
+
+def _encryption(sealing: Sealing | None) -> Document | None:
+    """What of a thread is encrypted, and what stands in clear beside it; ``reason``: why it cannot be read."""
+    if sealing is None:
+        return None
+    return present(
+        checkpoints=sealing.checkpoints,
+        writes=sealing.writes,
+        plain_checkpoints=list(sealing.plain_checkpoints),
+        plain_writes=sealing.plain_writes,
+        plain_turns=list(sealing.plain_turns),
+        reason=sealing.why,
+    )
 
 
 def turns_lines(report: TurnReport) -> list[Document]:
@@ -155,6 +171,7 @@ def key_fields(row: KeyRow) -> Document:
         absence=row.absence,
         turns_written=list(row.turns_written),
         last_written=_written(row.written),
+        plain=row.plain or None,
     )
 
 
@@ -188,6 +205,7 @@ def show_document(
         retained_turns=list(reading.retained) if reading.total is not None else None,
         stored=jsonable(dict(reading.stored)) if reading.stored else None,
         message=reading.message or None,
+        plain=reading.plain or None,
         nearest=list(reading.nearest) or None,
     )
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 from turnstate.history.listing import KeyReport, KeyRow, TurnReport, TurnRow
+from turnstate.history.sealing import Sealing
 from turnstate.history.times import iso
 from turnstate.history.turns import Turns
 from turnstate.history.versions import Written
@@ -132,6 +133,8 @@ def turn_notes(report: TurnReport) -> list[str]:
         which = "turn {} ends before its" if len(backwards) == 1 else "turns {} end before their"
         words = which.format(numbers(backwards))
         notes.append(f"clock skew: {words} first row's time, so took is not told")
+    if report.sealing is not None:
+        notes += _sealing_notes(report.sealing)
     for row in report.asides[:_ASIDES]:
         aside = row.aside
         by = "a summary" if aside.why == "summary" else f"by node {aside.by}" if aside.by else "by a node"
@@ -140,6 +143,23 @@ def turn_notes(report: TurnReport) -> list[str]:
     if len(report.asides) > _ASIDES:
         notes.append(f"{len(report.asides) - _ASIDES} more human messages that are no questions, see --json")
     return notes
+
+
+def _sealing_notes(sealing: Sealing) -> list[str]:
+    """What is encrypted and cannot be read, and what is not though the rest is."""
+    notes = []
+    if sealing.why is not None:
+        what = _rows(sealing.checkpoints, sealing.writes)
+        notes.append(f"encrypted, and not read: {what}: {sealing.why}")
+    if plain := _rows(len(sealing.plain_checkpoints), sealing.plain_writes):
+        turns = f" (turn {numbers(sealing.plain_turns)})" if sealing.plain_turns else ""
+        notes.append(f"stored in clear, though other rows are encrypted: {plain}{turns}")
+    return notes
+
+
+def _rows(checkpoints: int, writes: int) -> str:
+    kinds = ((checkpoints, "checkpoint"), (writes, "write"))
+    return " and ".join(counted(count, noun) for count, noun in kinds if count)
 
 
 def total_notes(turns: Turns) -> list[str]:
@@ -177,6 +197,10 @@ def write_keys(screen: Screen, report: KeyReport) -> None:
     write_table(screen, columns, rows)
     where = f"turn {report.turn} · " if report.turn is not None else ""
     screen.note(f"{where}checkpoint {report.checkpoint}")
+    if plain := [row.name for row in report.rows if row.plain]:
+        screen.note(
+            one_line(f"stored in clear, though other rows are encrypted: {', '.join(plain)}"), "yellow"
+        )
     for note in total_notes(report.turns):
         screen.note(note)
 

@@ -32,6 +32,8 @@ def write_reading(screen: Screen, reading: Reading, turns: Turns, *, titled: boo
             screen.note("--reducer CHANNEL=RULE says how its writes add up, see show --help")
     if facts := provenance(reading):
         screen.note(" · ".join(one_line(fact) for fact in facts))
+    if reading.plain:
+        screen.note("this value is stored in clear, other rows of the thread are encrypted", "yellow")
     for note in total_notes(turns) if reading.outcome == "value" else ():
         screen.note(note)
 
