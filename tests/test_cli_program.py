@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -344,6 +346,33 @@ def test_threads_and_keys_are_completed_from_the_store() -> None:
     assert completed("turnstate turns d", TURNSTATE_STORE=store("demo")) == ["demo"]
     assert completed(f"turnstate --store {store('nodes')} turns s") == ["sub-agent"]
     assert completed(f"turnstate show --store {store('demo')} demo g") == ["gazet/get_aoi/bbox"]
+
+
+def test_what_a_shell_would_not_take_as_one_plain_word_is_not_offered(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    shutil.copy(store("demo"), path)
+    hostile = [
+        "x; touch y",
+        "x$(touch y)",
+        "x`touch y`",
+        "it's",
+        "two words",
+        "-x",
+        "~x",
+        "=x",
+        "x\ny",
+        "x*",
+        "x\x1b[31m",
+    ]
+    with closing(sqlite3.connect(path)) as connection:
+        for name in [*hostile, "x:1/a.b@c"]:
+            connection.execute(
+                "INSERT INTO checkpoints SELECT ?, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,"
+                " checkpoint, metadata FROM checkpoints WHERE thread_id = 'demo'",
+                [name],
+            )
+        connection.commit()
+    assert completed("turnstate turns ", TURNSTATE_STORE=str(path)) == ["demo", "x:1/a.b@c"]
 
 
 def test_completion_is_silent_without_a_store(tmp_path: Path) -> None:

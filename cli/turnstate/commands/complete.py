@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
     from turnstate_backends.interface import Store
 
 _MOST = 50
+# A shell may evaluate what it is offered, and stored text is hostile: what it would not take as one plain word is not.
+_PLAIN_WORD = re.compile(r"[\w./@+,:][\w./@+,:%=-]*")
 
 
 def complete_thread(ctx: typer.Context, incomplete: str) -> list[str]:
     """The latest threads whose id begins so."""
     with suppress(Exception), _store(ctx) as store:
-        return [row.id for row in store.threads(limit=_MOST, pattern=f"{_literal(incomplete)}*")]
+        rows = store.threads(limit=_MOST, pattern=f"{_literal(incomplete)}*")
+        return [row.id for row in rows if _PLAIN_WORD.fullmatch(row.id)]
     return []
 
 
@@ -35,7 +39,8 @@ def complete_key(ctx: typer.Context, incomplete: str) -> list[str]:
         if ns:
             head = max(row.id for row in store.checkpoints(thread, ns))
         keys = all_keys(store.values(thread, ns, head or ""), internal=bool(ctx.params.get("internal")))
-        return [name for name in display_names(keys).values() if name.startswith(incomplete)][:_MOST]
+        names = (name for name in display_names(keys).values() if name.startswith(incomplete))
+        return [name for name in names if _PLAIN_WORD.fullmatch(name)][:_MOST]
     return []
 
 
