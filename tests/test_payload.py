@@ -411,6 +411,14 @@ def test_a_secret_stored_as_json_is_masked() -> None:
             Tagged("RegExp", {"pattern": "a", "flags": "gi"}),
         ),
         (
+            '{"lc":2,"type":"constructor","id":["Uint8Array"],"method":"from","args":[[0,255]],"kwargs":{}}',
+            b"\x00\xff",
+        ),
+        (
+            '{"lc":2,"type":"constructor","id":["Uint8Array"],"method":"from","args":[99],"kwargs":{}}',
+            Tagged("Uint8Array", 99),
+        ),
+        (
             '{"lc":2,"type":"constructor","id":["a","B"],"args":[1,2],"kwargs":{"c":3}}',
             Tagged("a.B", {"args": [1, 2], "kwargs": {"c": 3}}),
         ),

@@ -16,7 +16,7 @@ from turnstate_backends.values import Tagged
 
 MASK = "**********"
 
-_BYTES = {"builtins.bytes", "builtins.bytearray"}
+_BYTES = {"builtins.bytes", "builtins.bytearray", "Uint8Array"}
 _Args = Sequence[Any]
 _Fields = Mapping[str, Any]
 
@@ -35,7 +35,7 @@ def instance(
         reveal: Show the content of secrets.
 
     Returns:
-        A :class:`Tagged`; ``bytes`` for the bytes that old releases stored as a constructor call.
+        A :class:`Tagged`; ``bytes`` for the bytes that old releases and LangGraph.js store as a constructor call.
     """
     if not reveal and is_secret(name):
         return Tagged(name, MASK, masked=True)
@@ -139,6 +139,12 @@ def _bytes(args: _Args, _: _Fields) -> bytes:
     return bytes.fromhex(args[0])
 
 
+def _byte_array(args: _Args, _: _Fields) -> bytes:
+    if not isinstance(args[0], list):  # a number would be a length
+        raise TypeError
+    return bytes(args[0])
+
+
 def _path_form(name: str) -> Callable[[_Args, _Fields], str] | None:
     if not name.startswith(("pathlib.", "pathlib._local.")):
         return None
@@ -170,4 +176,5 @@ _FORMS: dict[str, Callable[[_Args, _Fields], Any]] = {
     "langgraph.constants.Send": _send,
     "builtins.bytes": _bytes,
     "builtins.bytearray": _bytes,
+    "Uint8Array": _byte_array,
 }
