@@ -73,7 +73,7 @@ class Writers:
             return verified
         parent = self.line.rows[row - 1]
         ran = self._ran(row)
-        tasks = {w.task for w in self.steps[row].writes or ()}
+        tasks = {w.task for w in self.steps[row].writes or () if not is_outside(w)}
         if write is None or (len(ran) == len(tasks) == 1 and not write.path):
             return next(iter(ran)) if len(ran) == 1 else None
         return self._by_task_id(row, parent, write, ran)
