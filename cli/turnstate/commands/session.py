@@ -193,10 +193,14 @@ def _no_thread(store: Store, thread: str, ns: str) -> Missed:
             namespaces=list(here[0].namespaces),
         )
     from turnstate.history.keys import nearest
+    from turnstate_backends.interface import StoreError
 
-    latest = [row.id for row in store.threads(limit=_NEAREST_AMONG)]
-    near = nearest(thread, latest)
     message = f"the store has no thread {thread!r}"
+    try:
+        latest = [row.id for row in store.threads(limit=_NEAREST_AMONG)]
+    except StoreError:  # not every saver can list its threads
+        return Missed("no_such_thread", message)
+    near = nearest(thread, latest)
     if near:
         return Missed("no_such_thread", f"{message}; nearest: {', '.join(near)}", nearest=near)
     latest_words = f"; the latest: {', '.join(latest[:3])}" if latest else "; it has no threads"
