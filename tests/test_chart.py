@@ -146,7 +146,7 @@ def test_a_chart_as_a_document() -> None:
         assert told["keys"][2] == {
             "key": BBOX,
             "channel": "tool_state",
-            "entry": BBOX,
+            "entry_name": BBOX,
             "cells": ["written", "unchanged", "written"],
         }
     lines = run("log", "demo", "plan", "--chart", "--jsonl", "--store", store("demo")).documents

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -361,6 +362,28 @@ def test_lines_of_json_have_one_key_each() -> None:
     assert diff_of("demo", "demo", BBOX, "--turns", "1..2", "--jsonl").out == ""
 
 
+@pytest.mark.parametrize("detail", [[], ["--stat"], ["--name-only"]])
+def test_a_line_of_json_keeps_the_places_apart_from_the_values(detail: list[str]) -> None:
+    for document in diff_of("demo", "demo", "--turns", "1..3", "--jsonl", *detail).documents:
+        ends = {name: document[name] for name in document if name.startswith(("from_", "to_"))}
+        assert ends == {"from_turn": 1, "from_checkpoint": end(1), "to_turn": 3, "to_checkpoint": end(3)}
+    plan = diff_of("demo", "demo", "plan", "--turns", "1..3", "--jsonl", *detail).document
+    values = ("look up the area", "look up the area, then compare")
+    assert (plan.get("from"), plan.get("to")) == (values if not detail else (None, None))
+
+
+def test_a_line_of_json_of_what_is_not_at_one_end_has_no_value_there() -> None:
+    added = diff_of("demo", "demo", "plan", "--turns", "0..1", "--jsonl").document
+    assert ("from" in added, added["to"], added["from_turn"], added["to_turn"]) == (
+        False,
+        "look up the area",
+        0,
+        1,
+    )
+    removed = diff_of("demo", "demo", "plan", "--turns", "1..0", "--jsonl").document
+    assert (removed["from"], "to" in removed, removed["to_turn"]) == ("look up the area", False, 0)
+
+
 def test_messages_are_shown_beside_their_neighbours() -> None:
     result = diff_of("demo", "demo", "messages", "--turns", "1..2")
     assert result.out.splitlines()[1:] == [
@@ -457,6 +480,14 @@ def test_a_text_is_compared_by_words() -> None:
     (line,) = lines(f"{long} old {long}", f"{long} new {long}")
     assert "[-old-]{+new+}" in line
     assert len(line) < 200
+
+
+def test_colour_comes_on_top_of_the_marks_and_never_instead() -> None:
+    texts = [("plan 2", "plan 3"), ("a\nplan 2\nb", "a\nplan 3\nb"), ("yes", "something else"), ([1], [1, 2])]
+    for old, new in texts:
+        a, b = jsonable(old), jsonable(new)
+        colored = unified_lines(rows_of(a, b, diff(a, b)), color=True, indent="")
+        assert [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in colored] == lines(old, new)
 
 
 def test_a_text_of_several_lines_is_compared_by_lines() -> None:

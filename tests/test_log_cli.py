@@ -57,6 +57,13 @@ def test_lines_are_the_same_versions_and_reverse_turns_them_round() -> None:
     assert run("log", "demo", "plan", "--jsonl", "--limit", "1", *DEMO).documents == lines[-1:]
 
 
+def test_a_line_has_the_name_of_an_entry_and_the_entry_apart() -> None:
+    of_key = run("log", "demo", BBOX, "--jsonl", *DEMO).documents
+    of_all = [v for v in run("log", "demo", "--values", "--jsonl", *DEMO).documents if v["key"] == BBOX]
+    for lines in (of_key, of_all):
+        assert [(v["entry_name"], v["entry"]["seq"]) for v in lines] == [(BBOX, 1), (BBOX, 2)]
+
+
 def test_without_a_key_all_keys_stand_in_order_of_time() -> None:
     lines = run("log", "demo", "--jsonl", *DEMO).documents
     assert [(v["turn"], v["key"], v["change"]) for v in lines] == [

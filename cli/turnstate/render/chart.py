@@ -162,4 +162,4 @@ def _head(chart: Chart) -> Document:
 
 
 def _key_fields(row: ChartRow) -> Document:
-    return present(key=row.name, channel=row.key.channel, entry=row.key.entry, cells=list(row.cells))
+    return present(key=row.name, channel=row.key.channel, entry_name=row.key.entry, cells=list(row.cells))

@@ -419,9 +419,7 @@ def _span(span: Span, color: bool, *, quoted: bool) -> str:
     text = json_text(text)[1:-1] if quoted else multi_line(text)
     if mark == " ":
         return text
-    if color:
-        return styled(text, _STYLES[mark])
-    return f"[-{text}-]" if mark == "-" else f"{{+{text}+}}"
+    return _painted(f"[-{text}-]" if mark == "-" else f"{{+{text}+}}", mark, color)
 
 
 def _painted(text: str, mark: Mark, color: bool) -> str:
@@ -592,29 +590,32 @@ def _side_cells(row: Row) -> Iterator[list[Cell]]:
 def diff_document(report: DiffReport, *, detail: Detail) -> Document:
     """``turnstate.diff/1``. An absence at an end is ``{"$absent": …}`` there; a patch is to be applied to ``from``."""
     return {
-        **_head(report),
+        **_head(report, {"from": _end_fields(report.old), "to": _end_fields(report.new)}),
         "changes": [change_fields(change, detail=detail) for change in report.changes],
         **present(incomparable=[_incomparable_fields(key) for key in report.incomparable] or None),
     }
 
 
 def diff_lines(report: DiffReport, *, detail: Detail) -> list[Document]:
-    """``turnstate.diff/1``, one document per key."""
+    """``turnstate.diff/1``, one document per key: ``from`` and ``to`` are its values, so the ends go by other names."""
+    ends = {
+        f"{end}_{name}": field
+        for end, place in (("from", report.old), ("to", report.new))
+        for name, field in _end_fields(place).items()
+    }
+    head = _head(report, ends)
     return [
-        *({**_head(report), **change_fields(change, detail=detail)} for change in report.changes),
-        *(
-            {**_head(report), **_incomparable_fields(key), "incomparable": True}
-            for key in report.incomparable
-        ),
+        *({**head, **change_fields(change, detail=detail)} for change in report.changes),
+        *({**head, **_incomparable_fields(key), "incomparable": True} for key in report.incomparable),
     ]
 
 
-def _head(report: DiffReport) -> Document:
+def _head(report: DiffReport, ends: Document) -> Document:
     return present(
         schema=SCHEMA,
         thread=report.thread,
         namespace=report.ns,
-        **{"from": _end_fields(report.old), "to": _end_fields(report.new)},
+        **ends,
         asked=report.asked,
         nowhere=report.nowhere or None,
         total_turns=report.turns.total,
@@ -638,7 +639,7 @@ def change_fields(change: KeyChange, *, detail: Detail) -> Document:
     ``entry_patch`` is for the rest of an entry whose ``value`` field is what ``from`` and ``to`` show.
     """
     fields = present(
-        key=change.name, channel=change.key.channel, entry=change.key.entry, change=change.change
+        key=change.name, channel=change.key.channel, entry_name=change.key.entry, change=change.change
     )
     if detail == "names":
         return fields
@@ -656,7 +657,7 @@ def change_fields(change: KeyChange, *, detail: Detail) -> Document:
 
 
 def _incomparable_fields(key: Incomparable) -> Document:
-    return present(key=key.name, channel=key.key.channel, entry=key.key.entry) | {
+    return present(key=key.name, channel=key.key.channel, entry_name=key.key.entry) | {
         "from": key.old,
         "to": key.new,
     }

@@ -164,7 +164,7 @@ def key_fields(row: KeyRow) -> Document:
     return present(
         key=row.name,
         channel=row.key.channel,
-        entry=row.key.entry,
+        entry_name=row.key.entry,
         type=row.type,
         bytes=row.size,
         summary=row.summary,

@@ -249,7 +249,9 @@ def version_document(version: Logged, shown: Shown) -> Document:
     """One version of ``turnstate.log/1``."""
     document: Document = {}
     if shown.name:
-        document = present(key=shown.name(version.key), channel=version.key.channel, entry=version.key.entry)
+        document = present(
+            key=shown.name(version.key), channel=version.key.channel, entry_name=version.key.entry
+        )
     document |= present(
         turn=version.turns[-1] if version.turns else None,
         turns=list(version.turns) if len(version.turns) > 1 else None,
@@ -367,7 +369,7 @@ def head(log: KeyLog) -> Document:
     document: Document = {"schema": SCHEMA, "thread": log.history.thread, "namespace": log.history.ns}
     if log.key is None:
         return document
-    return document | present(key=log.name, channel=log.key.channel, entry=log.key.entry)
+    return document | present(key=log.name, channel=log.key.channel, entry_name=log.key.entry)
 
 
 def write_document(screen: Screen, lines: Iterable[str]) -> None:
