@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg.rows import dict_row
 
@@ -151,6 +152,17 @@ def record_to_postgres(name: str, dsn: str) -> Recording:
     """
     with _postgres(dsn) as connection:
         return _recording(name, _run_on_postgres(name, connection))
+
+
+def record_to_memory(name: str, saver: InMemorySaver) -> Recording:
+    """Run a scenario that deletes nothing on a saver in memory: the same truth under new ids."""
+
+    def run(statement: str, values: tuple[str, ...]) -> None:
+        raise NotImplementedError
+
+    recorder = Recorder(saver, Tables(run, "writes"))
+    SCENARIOS[name].run(saver, recorder)
+    return _recording(name, recorder.finish())
 
 
 def _run_on_postgres(name: str, connection: psycopg.Connection[dict[str, Any]]) -> Truth:

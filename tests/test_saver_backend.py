@@ -546,24 +546,34 @@ def test_a_connection_that_nobody_closes_does_not_keep_the_program_from_ending(p
     assert show(planted, "key").code == 0
 
 
-@pytest.mark.parametrize("name", ["demo", "forks", "retention", "deltas"])
-def test_every_verb_gives_the_same_as_for_the_file_itself(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["demo", "forks", "trimmed", "deltas"])
+def test_every_verb_gives_the_same_as_for_the_file_itself(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = copy_db(recording(name).path, tmp_path)
+    address = named(monkeypatch, lambda: SqliteSaver.from_conn_string(str(path)))
     thread = next(iter(recording(name).threads))
-    with pytest.MonkeyPatch.context() as patch:
-        address = named(patch, lambda: SqliteSaver.from_conn_string(str(path)))
-        for argv in (
-            ["threads"],
-            ["turns", thread],
-            ["keys", thread],
-            ["show", thread, "*"],
-            ["log", thread],
-            ["diff", thread, "--turns", "0.."],
-            ["branches", thread],
-            *(
-                [] if name == "retention" else [["gaps"]]
-            ),  # no saver tells of the writes on deleted checkpoints
-        ):
-            through, directly = (run(*argv, "--jsonl", "--store", each) for each in (address, str(path)))
-            assert (through.code, through.documents) == (directly.code, directly.documents), argv
-            assert through.documents
+    for argv in (
+        ["threads"],
+        ["turns", thread],
+        ["keys", thread],
+        ["show", thread, "*"],
+        ["log", thread],
+        ["diff", thread, "--turns", "0.."],
+        ["gaps", thread],
+        ["branches", thread],
+    ):
+        through, directly = (run(*argv, "--json", "--store", each) for each in (address, str(path)))
+        assert (through.code, through.document) == (0, directly.document), argv
+
+
+def test_of_writes_on_deleted_checkpoints_no_saver_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = copy_db(recording("retention").path, tmp_path)
+    address = named(monkeypatch, lambda: SqliteSaver.from_conn_string(str(path)))
+    through, directly = (
+        run("gaps", "front", "--json", "--store", each).document for each in (address, str(path))
+    )
+    assert (through["orphans"]["writes"], directly["orphans"]["writes"]) == (0, 20)
+    assert through["retained"] == directly["retained"] == [4, 5]
