@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import operator
 import sqlite3
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
@@ -465,6 +466,40 @@ def test_parallel_writes_of_a_delta_channel_add_up_in_langgraphs_order(
         found = history.values(history.forest.head)["trail"]
     assert isinstance(found, Stored)
     assert decode(found) == expected
+
+
+class Large(InMemorySaver):
+    """Sixty rows of a megabyte of state and a megabyte of writes, made as they are asked for."""
+
+    def list(self, config: Any, **asked: Any) -> Iterator[CheckpointTuple]:
+        return (self._row(f"{n:02}") for n in range(60))
+
+    def get_tuple(self, config: Any) -> CheckpointTuple:
+        return self._row(config["configurable"]["checkpoint_id"])
+
+    def _row(self, id: str) -> CheckpointTuple:
+        place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": id}}
+        state = {"big": id * 500_000}
+        checkpoint: Any = {"id": id, "channel_values": state, "channel_versions": {"big": id}}
+        return CheckpointTuple(place, checkpoint, {}, None, [("task", "big", id * 500_000)])
+
+
+def test_no_more_than_a_few_states_are_held_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_store(named(monkeypatch, Large())) as store:
+        tracemalloc.start()
+        try:
+            ids = [row.id for row in store.checkpoints("t", "")]
+            for id, found in store.along("t", "", ids):
+                value = found["big"]
+                assert isinstance(value, Stored)
+                assert decode(value) == id * 500_000
+            assert [write.value.size for write in store.writes("t", "", head=100)] == [1_000_005] * 60
+            assert sum(len(write.value.data) for write in store.writes("t", "", head=None)) == 60 * 1_000_005
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert len(ids) == 60
+    assert peak < 20_000_000
 
 
 # The saver's deserialiser.
