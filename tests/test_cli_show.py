@@ -74,6 +74,48 @@ def test_a_key_before_its_first_write_is_not_yet_written() -> None:
     )
 
 
+def test_what_is_not_yet_written_names_the_moment_that_was_asked_for() -> None:
+    first = run("turns", "demo", "--json", "--store", store("demo")).document["turns"][0]
+    asked = {
+        ("--checkpoint", first["first_checkpoint"]): "this checkpoint",
+        ("--at", first["started"]): "that time",
+        ("--turn", "1", "--at-start"): "the start of turn 1",
+    }
+    for options, moment in asked.items():
+        result = run("show", "demo", "plan", *options, "--store", store("demo"))
+        words = f"not_yet_written: nothing up to {moment} had written it; first written in turn 1"
+        assert (result.code, result.err.splitlines()[0]) == (4, words)
+
+
+def test_the_start_of_a_turn_is_said_to_be_pruned_where_its_end_is_kept() -> None:
+    kept = [("demo-pruned", "demo", 2, "2, 3"), ("retention", "latest-only", 5, "5")]
+    for name, thread, turn, retained in kept:
+        result = run("show", thread, "plan", "--turn", str(turn), "--at-start", "--store", store(name))
+        words = f"the start of turn {turn} was pruned, its end is kept; turns that can be read: {retained}; "
+        assert result.err.startswith(f"turn_no_longer_retained: {words}")
+        assert result.code == 5
+    gone = run("show", "demo", "plan", "--turn", "1", "--at-start", "--store", store("demo-pruned"))
+    assert gone.err.startswith("turn_no_longer_retained: turn 1 was pruned; turns that can be read: 2, 3; ")
+
+
+def test_a_turn_that_never_was_is_counted_along_the_line_and_as_surely_as_turns_has_it() -> None:
+    unsure = run("show", "front-and-named", "plan", "--turn", "99", "--store", store("retention-unsure"))
+    assert (unsure.code, unsure.err) == (4, "no_such_turn: the thread has had about 5 turns\n")
+    branch = next(
+        row["tip"]
+        for row in run("branches", "asked-again", "--json", "--store", store("forks")).document["branches"]
+        if not row.get("current")
+    )
+    for verb in (
+        ["show", "asked-again", "plan", "--turn", "3"],
+        ["keys", "asked-again", "--turn", "3"],
+        ["log", "asked-again", "plan", "--turns", "3.."],
+        ["diff", "asked-again", "plan", "--turns", "3...3"],
+    ):
+        missed = run(*verb, "--branch", branch, "--store", store("forks"))
+        assert (missed.code, missed.err) == (4, "no_such_turn: the branch has had 2 turns\n")
+
+
 def test_a_turn_that_survives_only_in_the_next_input_says_where_it_was_read() -> None:
     result = run("show", "demo", BBOX, "--turn", "2", "--store", store("demo-pruned"))
     assert (result.code, result.out) == (0, COPENHAGEN)

@@ -372,6 +372,18 @@ def test_a_line_of_json_keeps_the_places_apart_from_the_values(detail: list[str]
     assert (plan.get("from"), plan.get("to")) == (values if not detail else (None, None))
 
 
+def test_what_a_turn_changed_names_the_end_that_it_needs() -> None:
+    missing = [
+        ("demo-pruned", "demo", 2, "the end of turn 1", "2, 3"),
+        ("retention", "thinned", 1, "the state before the first question", "1, 2, 3, 4"),
+    ]
+    for name, thread, turn, needed, kept in missing:
+        result = diff_of(name, thread, "--turns", str(turn))
+        words = f"what turn {turn} changed needs {needed}, which was pruned; turns that can be read: {kept}"
+        assert result.err.strip().startswith(f"turn_no_longer_retained: {words}")
+        assert result.code == 5
+
+
 def test_a_line_of_json_of_what_is_not_at_one_end_has_no_value_there() -> None:
     added = diff_of("demo", "demo", "plan", "--turns", "0..1", "--jsonl").document
     assert ("from" in added, added["to"], added["from_turn"], added["to_turn"]) == (

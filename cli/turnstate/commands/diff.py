@@ -206,8 +206,8 @@ def _ends(history: ThreadHistory, asked: _Asked) -> tuple[Standpoint, Standpoint
         turn = history.turns.turns[new.turn or 0]
         if turn.number == 0:
             raise Missed("no_such_turn", _nothing_before(history))
-        before = min(turn.asked_with, default=turn.number) - 1
-        return Standpoint(history, _found(history, turn_place(history, before))), Standpoint(history, new)
+        before = turn_place(history, min(turn.asked_with, default=turn.number) - 1)
+        return Standpoint(history, _found(history, before, changed=turn.number)), Standpoint(history, new)
     new = _found(history, turn_place(history, -1 if asked.last is None else asked.last))
     line = history.along(history.forest.head) if asked.by == "lines" else history
     if asked.by == "lines" and asked.first is None:
@@ -216,8 +216,9 @@ def _ends(history: ThreadHistory, asked: _Asked) -> tuple[Standpoint, Standpoint
 
 
 def _nothing_before(history: ThreadHistory) -> str:
-    total = history.turns.total
-    return "turn 0 is what precedes the first question" if total else "the thread has had 0 turns"
+    from turnstate.history.reading import turns_had
+
+    return "turn 0 is what precedes the first question" if history.turns.total else turns_had(history)
 
 
 def _fork(history: ThreadHistory, head: ThreadHistory) -> Standpoint:
@@ -240,12 +241,20 @@ def _fork(history: ThreadHistory, head: ThreadHistory) -> Standpoint:
     return Standpoint(history, checkpoint_place(history, shared[-1]), at_fork=True)
 
 
-def _found(history: ThreadHistory, place: Place | Miss) -> Place:
-    from turnstate.history.reading import Miss
+def _found(history: ThreadHistory, place: Place | Miss, *, changed: int | None = None) -> Place:
+    """The place, which is where a turn began where ``changed`` names one.
 
-    if isinstance(place, Miss):
-        raise _missed(history, place)
-    return place
+    Raises:
+        Missed: There is none.
+    """
+    from turnstate.history.reading import Miss, end_words, pruned_words
+
+    if not isinstance(place, Miss):
+        return place
+    if changed is not None and place.outcome == "turn_no_longer_retained":
+        needs = f"what turn {changed} changed needs {end_words(place.turn or 0)}, which was pruned"
+        place = Miss(place.outcome, pruned_words(history, needs), changed)
+    raise _missed(history, place)
 
 
 def _missed(history: ThreadHistory, miss: Miss) -> Missed:

@@ -8,7 +8,7 @@ import typer
 
 from turnstate.commands import options, places, session
 from turnstate.commands.exits import CLEAN, UNREADABLE, Missed, Refused
-from turnstate.render.text import counted, numbers
+from turnstate.render.text import numbers
 
 if TYPE_CHECKING:
     from turnstate.history.chart import Chart
@@ -174,6 +174,7 @@ def _span(history: ThreadHistory, first: int | None, last: int | None) -> Span:
         Missed: There is no such turn, or none of them has a row that is kept.
     """
     from turnstate.history.log import span_of
+    from turnstate.history.reading import turns_had
 
     turns = history.turns
     ends = [0 if first is None else first, turns.total if last is None else last]
@@ -182,7 +183,7 @@ def _span(history: ThreadHistory, first: int | None, last: int | None) -> Span:
         raise typer.BadParameter("the first turn comes after the last.", param_hint="'--turns'")
     known = {"total_turns": turns.total, "retained_turns": list(turns.retained)}
     if first > turns.total or last < 0:
-        raise Missed("no_such_turn", f"the thread has had {counted(turns.total, 'turn')}", **known)
+        raise Missed("no_such_turn", turns_had(history), **known)
     span = span_of(history, max(first, 0), last)
     if span is None:
         can = numbers(turns.retained) or "none"

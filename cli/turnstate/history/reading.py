@@ -47,11 +47,13 @@ class Place:
         turn: The turn whose end (or beginning) the row shows; None where the row was named by id or time
             and lies before the first turn.
         at_start: The turn's beginning was asked for.
+        named: What the row was named by.
     """
 
     row: int
     turn: int | None
     at_start: bool = False
+    named: Literal["turn", "checkpoint", "time"] = "turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +128,22 @@ def turn_place(history: ThreadHistory, number: int, *, at_start: bool = False) -
     if at_start and wanted == 0:
         return Miss("no_such_turn", "turn 0 is the state before the first question: it has no start", number)
     if not 0 <= wanted <= turns.total:
-        had = f"the thread has had {_count(turns.total, 'turn')}"
-        return Miss("no_such_turn", f"{had} (at least)" if turns.total_is == "at_least" else had, number)
+        return Miss("no_such_turn", turns_had(history), number)
     row = _start_row(history, turns.turns[wanted]) if at_start else turns.turns[wanted].end
     if row is None and _never_recorded(history, wanted - at_start):
         what = "the first run was saved in one row, and the state before it never"
         return Miss("no_such_turn", what, wanted)
     if row is None:
-        return Miss("turn_no_longer_retained", _retained_words(history, turns.turns[wanted]), wanted)
+        words = _retained_words(history, turns.turns[wanted], at_start=at_start)
+        return Miss("turn_no_longer_retained", words, wanted)
     return Place(row, wanted, at_start)
+
+
+def turns_had(history: ThreadHistory) -> str:
+    """How many turns the line has had, and how sure that is: ``the branch has had at least 2 turns``."""
+    sure = {"exact": "", "at_least": "at least ", "estimate": "about "}[history.turns.total_is]
+    what = "branch" if history.is_branch else "thread"
+    return f"the {what} has had {sure}{_count(history.turns.total, 'turn')}"
 
 
 def _never_recorded(history: ThreadHistory, turn: int) -> bool:
@@ -152,11 +161,23 @@ def _start_row(history: ThreadHistory, turn: Turn) -> int | None:
     return history.turns.turns[first_of_its_input - 1].end
 
 
-def _retained_words(history: ThreadHistory, turn: Turn) -> str:
+def _retained_words(history: ThreadHistory, turn: Turn, *, at_start: bool) -> str:
+    if at_start and turn.retained:
+        return pruned_words(history, f"the start of turn {turn.number} was pruned, its end is kept")
+    more = "" if turn.last is None else f"; the last row kept of it is {history.line.rows[turn.last].id}"
+    what = f"turn {turn.number}" if turn.number else end_words(0)
+    return pruned_words(history, f"{what} was pruned", more)
+
+
+def end_words(turn: int) -> str:
+    """The state with which a turn ended, in words."""
+    return f"the end of turn {turn}" if turn else "the state before the first question"
+
+
+def pruned_words(history: ThreadHistory, what: str, more: str = "") -> str:
+    """What was pruned, what can still be read, and what else may tell."""
     can = ", ".join(map(str, history.turns.retained)) or "none"
-    words = f"turn {turn.number} was pruned; turns that can be read: {can}"
-    if turn.last is not None:
-        words += f"; the last row kept of it is {history.line.rows[turn.last].id}"
+    words = f"{what}; turns that can be read: {can}{more}"
     if orphans := sorted(set(history.writes) - set(history.forest.rows)):
         words += (
             f"; {_count(len(orphans), 'deleted checkpoint')} left write rows behind, which may still tell"
@@ -167,7 +188,7 @@ def _retained_words(history: ThreadHistory, turn: Turn) -> str:
 def checkpoint_place(history: ThreadHistory, checkpoint: str) -> Place:
     """A row of the line by its whole id."""
     row = history.line.index[checkpoint]
-    return Place(row, max(history.turns.at_row(row)))
+    return Place(row, max(history.turns.at_row(row)), named="checkpoint")
 
 
 def time_place(history: ThreadHistory, moment: datetime) -> Place | Miss:
@@ -175,7 +196,7 @@ def time_place(history: ThreadHistory, moment: datetime) -> Place | Miss:
     times = history.row_times()
     rows = [i for i, time in enumerate(times) if time is not None and time <= moment]
     if rows:
-        return Place(rows[-1], max(history.turns.at_row(rows[-1])))
+        return Place(rows[-1], max(history.turns.at_row(rows[-1])), named="time")
     first = next((time for time in times if time is not None), None)
     if first is None:
         return Miss("no_such_turn", "no checkpoint of this thread carries a time")
@@ -390,8 +411,8 @@ def _stored_words(absent: Absent) -> str:
 
 
 def _place_words(place: Place) -> str:
-    if place.turn is None:
-        return "this checkpoint"
+    if place.named != "turn":
+        return "this checkpoint" if place.named == "checkpoint" else "that time"
     return f"the {'start' if place.at_start else 'end'} of turn {place.turn}"
 
 

@@ -86,6 +86,11 @@ class ThreadHistory:
         """The chain that ends in the tip; the namespace must have rows."""
         return self.forest.line(self._tip or self.forest.head)
 
+    @property
+    def is_branch(self) -> bool:
+        """Whether the line is another one than that which LangGraph would resume."""
+        return self.line.rows[-1].id != self.forest.head
+
     @cached_property
     def writes(self) -> Mapping[str, tuple[Write, ...]]:
         """Write rows by the checkpoint they hang on, with payload heads; those of deleted checkpoints too."""
