@@ -143,19 +143,34 @@ def in_use_by_another_process(shm: Path) -> bool:
     except OSError:
         return False
     try:
-        # struct flock: Linux orders type, whence, start, len, pid; the BSDs start, len, pid, type, whence.
-        if sys.platform == "linux":
-            asked = struct.pack("@hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _SHM_DEAD_MAN_SWITCH, 1, 0)
-            position = 0
-        else:
-            asked = struct.pack("@qqihh", _SHM_DEAD_MAN_SWITCH, 1, 0, fcntl.F_WRLCK, os.SEEK_SET)
-            position = 20
-        found = fcntl.fcntl(descriptor, fcntl.F_GETLK, asked)
-        return bool(struct.unpack_from("@h", found, position)[0] != fcntl.F_UNLCK)
-    except OSError:
-        return False
+        return _locked_elsewhere(descriptor, fcntl.F_WRLCK, _SHM_DEAD_MAN_SWITCH)
     finally:
         os.close(descriptor)
+
+
+def writer_waits(descriptor: int) -> bool:
+    """Whether another process waits for the readers of a database to go: it then holds PENDING for itself."""
+    import fcntl
+
+    return _locked_elsewhere(descriptor, fcntl.F_RDLCK, _PENDING_BYTE)
+
+
+def _locked_elsewhere(descriptor: int, kind: int, byte: int) -> bool:
+    """Whether a lock of another process would refuse one of this kind on a byte."""
+    import fcntl
+
+    # struct flock: Linux orders type, whence, start, len, pid; the BSDs start, len, pid, type, whence.
+    if sys.platform == "linux":
+        asked = struct.pack("@hhqqi4x", kind, os.SEEK_SET, byte, 1, 0)
+        position = 0
+    else:
+        asked = struct.pack("@qqihh", byte, 1, 0, kind, os.SEEK_SET)
+        position = 20
+    try:
+        found = fcntl.fcntl(descriptor, fcntl.F_GETLK, asked)
+    except OSError:
+        return False
+    return bool(struct.unpack_from("@h", found, position)[0] != fcntl.F_UNLCK)
 
 
 @dataclass(slots=True)

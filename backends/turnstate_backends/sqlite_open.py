@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -35,7 +37,16 @@ _TRIM_EVERY = 8  # rows
 _MAPPED = f"PRAGMA mmap_size={1 << 62}"
 # Before the first read, so that SQLite keeps the WAL index on the heap and asks for no -shm.
 _HEAP_WAL_INDEX = "PRAGMA locking_mode=EXCLUSIVE"
+_LOOK_EVERY = 0.25  # seconds
+_PATIENCE = (
+    2.0  # seconds that a writer is kept waiting, of the 5 after which Python's and Node's drivers fail
+)
+_RETRY = 0.02  # seconds
+_OPERATIONS = 1000  # of SQLite's machine between two moments at which an interrupt is heard
 _PIN_SNAPSHOT = "SELECT count(*) FROM sqlite_schema"
+
+EndProcess = Callable[[StoreError], object]
+"""Says why nothing more can be read, and ends the process where it stands."""
 
 _numbers = count(1)
 
@@ -118,12 +129,11 @@ class Database:
             release()
 
 
-def open_database(
-    path: Path, *, busy_seconds: float = 5.0, if_cut: Callable[[StoreError], object] | None = None
-) -> Database:
+def open_database(path: Path, *, busy_seconds: float = 5.0, if_cut: EndProcess | None = None) -> Database:
     """Open one SQLite database for reading. Raises :class:`StoreError`.
 
-    Where ``if_cut`` is given, the first two of these ways read through memory (see :meth:`Database.map`).
+    Where ``if_cut`` is given, the first two of these ways read through memory (see :meth:`Database.map`), and in
+    rollback-journal mode, where a writer waits until its readers are done, it is called when one has waited long.
 
     * In WAL mode with a connection in another process, or in rollback-journal mode: through SQLite's own
       read-only mode and with a reader's locks, taken before the decision so that the WAL cannot vanish in
@@ -144,7 +154,7 @@ def open_database(
         raise _unreadable(name, error) from error
     try:
         _refuse_content(name, real, os.pread(main, files.HEADER_BYTES, 0))
-        database = _open_by_state(name, real, main, busy_seconds)
+        database = _open_by_state(name, real, main, busy_seconds, if_cut)
     except BaseException:
         files.release(main)
         raise
@@ -154,17 +164,28 @@ def open_database(
     return database
 
 
-def _open_by_state(name: str, real: Path, main: int, busy_seconds: float) -> Database:
+def _open_by_state(
+    name: str, real: Path, main: int, busy_seconds: float, if_cut: EndProcess | None
+) -> Database:
     if files.open_elsewhere_in_process(main):
         return _open_unlocked(name, real, main)
-    try:
-        locked = files.lock_shared(main, busy_seconds)
-    except files.Locked as error:
-        raise _busy(name) from error
-    if locked and _needs_locks(real, main):
-        database = _open_locked(name, real, main, busy_seconds)
+    end = time.monotonic() + busy_seconds
+    while True:
+        try:
+            locked = files.lock_shared(main, end - time.monotonic())
+            if not (locked and _needs_locks(real, main)):
+                break
+            database = _open_locked(name, real, main, if_cut)
+        except files.Locked as error:
+            # A writer that waits for our lock refuses SQLite its own: nobody would move.
+            files.unlock_shared(main)
+            if time.monotonic() >= end:
+                raise _busy(name) from error
+            time.sleep(_RETRY)
+            continue
         if database is not None:
             return database
+        break
     if locked:
         files.unlock_shared(main)
     return _open_unlocked(name, real, main)
@@ -173,24 +194,64 @@ def _open_by_state(name: str, real: Path, main: int, busy_seconds: float) -> Dat
 def _needs_locks(real: Path, main: int) -> bool:
     if beside(real, "-wal").exists():
         return files.in_use_by_another_process(beside(real, "-shm"))
+    return not _in_wal_mode(main)
+
+
+def _in_wal_mode(main: int) -> bool:
     header = os.pread(main, files.HEADER_BYTES, 0)
-    return header[files.READ_VERSION_OFFSET] != files.READ_VERSION_WAL
+    return header[files.READ_VERSION_OFFSET] == files.READ_VERSION_WAL
 
 
-def _open_locked(name: str, real: Path, main: int, busy_seconds: float) -> Database | None:
-    """None where the -shm is damaged or not filled yet: only a writer may repair it, and we do without."""
+def _open_locked(name: str, real: Path, main: int, if_cut: EndProcess | None) -> Database | None:
+    """None where the -shm is damaged or not filled yet: only a writer may repair it, and we do without.
+
+    Raises:
+        files.Locked: SQLite does not get its lock at once. Ours must then be given back before it is tried again.
+        StoreError: It cannot be read.
+    """
     location = f"file://{quote(os.fsencode(real))}?mode=ro&readonly_shm=1"
     with _plainly(name):
         connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-        connection.set_busy_timeout(int(busy_seconds * 1000))
         try:
             _pin(connection)
+        except apsw.BusyError as error:
+            raise files.Locked from error
         except apsw.ReadOnlyError as error:
             if _code(error) in (apsw.SQLITE_READONLY_RECOVERY, apsw.SQLITE_READONLY_CANTINIT):
                 return None
             raise
     # The connection goes first: closing our descriptor drops its locks.
-    return Database(name, connection, [lambda: files.release(main)])
+    release = [lambda: files.release(main)]
+    if if_cut is not None and not _in_wal_mode(main):
+        release.insert(0, _give_way(main, lambda: if_cut(_kept_waiting(name))))
+    return Database(name, connection, release)
+
+
+def _give_way(main: int, end_process: Callable[[], object]) -> Callable[[], None]:
+    """Watch for a writer that our lock keeps waiting, and end the process before the writer fails.
+
+    The lock cannot be given back in mid-read: what was read before and after would be of two moments.
+
+    Returns:
+        Ends the watch.
+    """
+    done = threading.Event()
+
+    def watch() -> None:
+        waited = 0.0
+        while not done.wait(_LOOK_EVERY):
+            waited = waited + _LOOK_EVERY if files.writer_waits(main) else 0.0
+            if waited >= _PATIENCE:
+                end_process()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+
+    def end() -> None:
+        done.set()
+        watcher.join()
+
+    return end
 
 
 def _open_unlocked(name: str, real: Path, main: int) -> Database:
@@ -239,6 +300,8 @@ def _pin(connection: apsw.Connection) -> None:
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         for setting in _SETTINGS:
             connection.execute(setting)
+        # Between rows Python hears an interrupt anyway; a long way to the next one needs this.
+        connection.set_progress_handler(lambda: False, _OPERATIONS)
         connection.execute("BEGIN DEFERRED")
         connection.execute(_PIN_SNAPSHOT).fetchall()
     except BaseException:
@@ -427,6 +490,14 @@ def _changed(name: str) -> StoreError:
         f"cannot read {name} in one snapshot",
         "a program wrote to it while it was being read",
         "run the command again",
+    )
+
+
+def _kept_waiting(name: str) -> StoreError:
+    return StoreError(
+        f"cannot read {name} in one snapshot",
+        f"in rollback-journal mode reading keeps writers waiting, and one has waited {_PATIENCE:g} seconds",
+        "try again when it has finished writing, or make a copy with sqlite3's .backup and read that",
     )
 
 
