@@ -14,7 +14,7 @@ import typer
 
 from turnstate.commands.address import redacted, remember_secrets, store_address
 from turnstate.commands.exits import BY_OUTCOME, USAGE, Missed, Refused
-from turnstate.render.screen import Screen, progress, screen
+from turnstate.render.screen import OutputClosed, OutputFailed, Screen, progress, screen
 from turnstate.render.text import one_line
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ def output(*, json: bool, jsonl: bool, color: str) -> Output:
 def opened(ctx: typer.Context, out: Output, store: str | None, schema: str | None) -> Iterator[Store]:
     """The store that is meant, for the time of the work; a line on a terminal says so if that takes long.
 
+    Whoever reads the output slowly keeps the store open no longer than reading it takes. A JSON document is written
+    when the work is done, and not at all when it fails.
+
     Args:
         ctx: Its parent may hold the ``--store`` that stood before the verb.
         out: Where to say so.
@@ -60,8 +63,20 @@ def opened(ctx: typer.Context, out: Output, store: str | None, schema: str | Non
     before = ctx.parent.params.get("store") if ctx.parent else None
     address = store_address(store if store is not None else before, os.environ, Path.cwd())
     remember_secrets(address, os.environ)
-    with progress(out.screen, "reading"), open_store(address, schema=schema, if_cut=_end) as opened_store:
-        yield opened_store
+    with out.screen.held(whole=out.form == "json") as hand_over:
+        try:
+            with (
+                progress(out.screen, "reading"),
+                open_store(address, schema=schema, if_cut=_end) as opened_store,
+            ):
+                yield opened_store
+        except (OutputClosed, OutputFailed):
+            raise
+        except Exception as error:
+            if out.form != "json" or isinstance(error, typer.Exit):
+                hand_over()
+            raise
+        hand_over()
 
 
 def say(what: str, why: str, hint: str) -> int:

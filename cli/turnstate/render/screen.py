@@ -11,7 +11,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from turnstate.render.held import Held
 
 _DELAY = 0.5  # seconds that work may take before a line says so
 _PIECES = re.compile(r"\x1b\[[0-9;]*m| +|[^ \x1b]+|\x1b")
@@ -25,6 +28,16 @@ class OutputClosed(Exception):
 
 class OutputFailed(Exception):
     """The output cannot be written; the text says why."""
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise OutputClosed from None
+    except OSError as error:
+        raise OutputFailed(error.strerror) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +60,39 @@ class Screen:
     err_color: bool
     width: int
     _before_writing: list[Callable[[], None]] = field(default_factory=list, repr=False)
+    _held: list[Held] = field(default_factory=list, repr=False)
+
+    @contextmanager
+    def held(self, *, whole: bool) -> Iterator[Callable[[], None]]:
+        """Let no reader keep the work waiting: what is not taken meanwhile is kept.
+
+        Args:
+            whole: Keep everything.
+
+        Yields:
+            Hands over what was kept, and raises as :meth:`data` does. What is still kept at the end is dropped.
+        """
+        from turnstate.render.held import Held
+
+        held = Held(self.out, self.err, whole=whole)
+        self._held.append(held)
+
+        def hand_over() -> None:
+            held.whole = False
+            self._clear()
+            with _written():
+                held.finish()
+
+        try:
+            yield hand_over
+        finally:
+            self._held.remove(held)
+            held.close()
 
     def _clear(self) -> None:
-        """Take back what says that work goes on: from here on the answer does."""
+        """Take back what says that work goes on: from here on the answer does, unless all of it is kept."""
+        if any(held.whole for held in self._held):
+            return
         while self._before_writing:
             self._before_writing.pop()()
 
@@ -61,12 +104,11 @@ class Screen:
             OutputFailed: The text cannot be written.
         """
         self._clear()
-        try:
-            self.out.write(text + "\n")
-        except BrokenPipeError:
-            raise OutputClosed from None
-        except OSError as error:
-            raise OutputFailed(error.strerror) from None
+        with _written():
+            if self._held:
+                self._held[-1].data(text + "\n")
+            else:
+                self.out.write(text + "\n")
 
     def line(self, text: str) -> None:
         """Write a line of data, folded on a terminal.
@@ -102,13 +144,12 @@ class Screen:
             text = f"{styled(lead, style)}{text}" if lead else styled(text, style)
         else:
             text = lead + text
-        try:
-            self.out.flush()
-            self.err.write(text + "\n")
-        except BrokenPipeError:
-            raise OutputClosed from None
-        except OSError as error:
-            raise OutputFailed(error.strerror) from None
+        with _written():
+            if self._held:
+                self._held[-1].note(text + "\n")
+            else:
+                self.out.flush()
+                self.err.write(text + "\n")
 
     def on_out(self, text: str, style: str) -> str:
         """``text`` in a style where ``out`` shows it."""
