@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format fuzz bench record docs clean
+.PHONY: demo test check format fuzz soak bench record docs clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +33,10 @@ format: $(STAMP)
 fuzz: $(STAMP)
 	$(BIN)/python tests/fuzz_payloads.py 500000
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 tests
+
+# A thousand reads beside a running graph, on each kind of store; well over half an hour.
+soak: $(STAMP)
+	PYTHONPATH=cli:backends:fixtures $(BIN)/python tests/soak.py
 
 bench: $(STAMP)
 	$(BIN)/python tests/benchmarks/main_job.py
