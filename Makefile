@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format fuzz soak bench record docs clean
+.PHONY: demo test check format fuzz fuzz-coverage soak bench record docs clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -29,10 +29,20 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Half a million mutated payloads through the decoder (the tests run a tenth of that), and new generated cases.
-fuzz: $(STAMP)
+# Half a million mutated payloads through the decoder (the tests run a tenth of that), stores of any rows through the
+# whole program, new generated cases, and payloads and rows once more guided by coverage.
+fuzz: $(STAMP) fuzz-coverage
 	$(BIN)/python tests/fuzz_payloads.py 500000
+	$(BIN)/python tests/fuzz_rows.py 2000
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 tests
+
+# In an environment of its own: atheris is not built for every platform. Ten minutes.
+fuzz-coverage:
+	$(PYTHON) -m venv $(VENV)-fuzz
+	$(VENV)-fuzz/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(VENV)-fuzz/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[langgraph]' --group dev atheris
+	$(VENV)-fuzz/bin/python tests/fuzz_coverage.py payloads -max_total_time=300
+	$(VENV)-fuzz/bin/python tests/fuzz_coverage.py rows -max_total_time=300
 
 # A thousand reads beside a running graph, on each kind of store; well over half an hour.
 soak: $(STAMP)
@@ -50,4 +60,4 @@ docs: $(STAMP)
 	$(BIN)/python tests/docs.py --write
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(VENV)-fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -183,13 +183,17 @@ def limbs_of(forest: Forest, line: Line) -> list[Limb]:
             continue
         own: list[Checkpoint] = []
         at: str | None = tip
-        while at and at in forest.rows and at not in owner:
+        while at is not None and at in forest.rows and at not in owner:
             owner[at] = len(limbs)
             own.append(forest.rows[at])
             at = forest.rows[at].parent
-        joins = at if at and at in forest.rows and owner[at] != len(limbs) else None
+        joins = at if at is not None and at in forest.rows and owner[at] != len(limbs) else None
         limbs.append(
-            Limb(tuple(reversed(own)), owner[joins] if joins else None, forest.rows[joins] if joins else None)
+            Limb(
+                tuple(reversed(own)),
+                None if joins is None else owner[joins],
+                None if joins is None else forest.rows[joins],
+            )
         )
     return limbs
 

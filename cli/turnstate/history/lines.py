@@ -96,7 +96,7 @@ class Forest:
         chain: list[Checkpoint] = []
         passed: set[str] = set()
         at: str | None = tip
-        while at and at in self.rows and at not in passed:
+        while at is not None and at in self.rows and at not in passed:
             passed.add(at)
             chain.append(self.rows[at])
             at = self.rows[at].parent
@@ -158,7 +158,7 @@ class Forest:
                     todo.append(child.id)
                     if child.id not in self.children and (best is None or child.id > best):
                         best = child.id
-        return best or checkpoint
+        return checkpoint if best is None else best
 
 
 def is_beginning(row: Checkpoint) -> bool:

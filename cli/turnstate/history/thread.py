@@ -84,7 +84,7 @@ class ThreadHistory:
     @cached_property
     def line(self) -> Line:
         """The chain that ends in the tip; the namespace must have rows."""
-        return self.forest.line(self._tip or self.forest.head)
+        return self.forest.line(self.forest.head if self._tip is None else self._tip)
 
     @property
     def is_branch(self) -> bool:
