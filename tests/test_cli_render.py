@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from turnstate.history.jsonform import jsonable
+from turnstate.history.query import queryable
 from turnstate.history.reading import iso
 from turnstate.history.summary import summary_of, type_of
 from turnstate.render import screen as screens
 from turnstate.render.screen import screen
 from turnstate.render.tables import Cell, Column, plain_lines
 from turnstate.render.text import ago, multi_line, numbers, one_line, size, took
-from turnstate.render.values import json_text, queryable, value_text
+from turnstate.render.values import json_text, value_text
 from turnstate_backends.values import Absent, Tagged
 
 HOSTILE = {

@@ -129,33 +129,29 @@ def _readings(
 
 
 def _compiled(query: str) -> Any:
-    import jmespath
+    from turnstate.history.query import QueryError, compiled
 
     try:
-        return jmespath.compile(query)
-    except jmespath.exceptions.JMESPathError as error:
+        return compiled(query)
+    except QueryError as error:
         raise Refused(
-            "the query cannot be read",
-            " ".join(str(error).split()),
-            "See https://jmespath.org for the language.",
+            "the query cannot be read", str(error), "See https://jmespath.org for the language."
         ) from None
 
 
 def _looked_into(reading: Reading, expression: Any) -> Reading:
     """The reading with what the query selects as its value; JMESPath gives null where it selects nothing."""
-    import jmespath
-
-    from turnstate.render.values import queryable
+    from turnstate.history.query import QueryError, selected
 
     if reading.outcome != "value":
         return reading
     try:
-        selected = expression.search(queryable(reading.value))
-    except (jmespath.exceptions.JMESPathError, TypeError, ValueError) as error:
+        value = selected(expression, reading.value)
+    except QueryError as error:
         raise Refused(
             "the query cannot be applied to the value",
-            " ".join(str(error).split()),
+            str(error),
             "Look at the value without --query first.",
         ) from None
-    message = "the query selects nothing, or a null" if selected is None else ""
-    return replace(reading, value=selected, entry=None, has_entry=False, message=message)
+    message = "the query selects nothing, or a null" if value is None else ""
+    return replace(reading, value=value, entry=None, has_entry=False, message=message)

@@ -20,17 +20,6 @@ _WIDTH = 100
 _INDENT = "  "
 
 
-def queryable(value: Any) -> Any:
-    """A value as a JMESPath expression looks into it: an instance is its fields, every name is text."""
-    if isinstance(value, Tagged):
-        return queryable(value.value)
-    if isinstance(value, list | tuple):
-        return [queryable(item) for item in value]
-    if isinstance(value, dict):
-        return {str(name): queryable(item) for name, item in value.items()}
-    return value
-
-
 def value_text(value: Any) -> str:
     """A value for a person: text as it is, the rest like JSON, with class names before instances."""
     if isinstance(value, str):
