@@ -33,12 +33,14 @@ def complete_key(ctx: typer.Context, incomplete: str) -> list[str]:
     """The keys of the thread's newest checkpoint that begin so."""
     with suppress(Exception), _store(ctx) as store:
         from turnstate.history.keys import all_keys, display_names
+        from turnstate.history.steps import is_internal
 
         thread, ns = ctx.params["thread"], ctx.params.get("ns") or ""
         head = store.threads(thread=thread)[0].head
         if ns:
             head = max(row.id for row in store.checkpoints(thread, ns))
-        keys = all_keys(store.values(thread, ns, head or ""), internal=bool(ctx.params.get("internal")))
+        hidden = None if ctx.params.get("internal") else is_internal
+        keys = all_keys(store.values(thread, ns, head or ""), hidden)
         names = (name for name in display_names(keys).values() if name.startswith(incomplete))
         return [name for name in names if _PLAIN_WORD.fullmatch(name)][:_MOST]
     return []

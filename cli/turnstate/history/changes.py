@@ -15,7 +15,6 @@ from turnstate.history.diff import Operation, diff, masked, masked_operations
 from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import Key
 from turnstate.history.reading import Miss, Place, read
-from turnstate.history.steps import is_internal
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.turns import Turns
 from turnstate_backends.payload import decode
@@ -172,9 +171,10 @@ def diff_report(
             return Miss(
                 damage.kind if damage.kind != "empty" else "undecodable", words, standpoint.place.turn
             )
-    known = list(dict.fromkeys(key for state in states for key in key_names.all_keys(state, internal=True)))
+    known = list(dict.fromkeys(key for state in states for key in key_names.all_keys(state)))
     names = key_names.display_names(known)
-    wanted, alone = _wanted(known, asked, internal=internal)
+    shown = [key for key in known if internal or not new.history.is_internal(key.channel)]
+    wanted, alone = _wanted(known, shown, asked)
     nowhere = False
     if asked is not None and not wanted:
         missed = [read(each.history, asked, each.place, internal=internal) for each in (new, old)]
@@ -220,9 +220,8 @@ def _state(at: Standpoint, channels: Sequence[str] | None) -> Mapping[str, Store
     }
 
 
-def _wanted(known: Sequence[Key], asked: str | None, *, internal: bool) -> tuple[list[Key], bool]:
+def _wanted(known: Sequence[Key], shown: list[Key], asked: str | None) -> tuple[list[Key], bool]:
     """The keys to compare, a mapping by its entries; and whether it is one that was asked for by name."""
-    shown = [key for key in known if internal or not is_internal(key.channel)]
     if asked is None:
         return shown, False
     if key_names.is_glob(asked) and (matched := key_names.matching(asked, shown)):

@@ -24,7 +24,7 @@ from turnstate.history.holes import (
     turns_across,
 )
 from turnstate.history.ids import id_step
-from turnstate.history.steps import is_internal, is_update_task, node_of
+from turnstate.history.steps import is_update_task, node_of
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.turns import Turns
 
@@ -344,7 +344,7 @@ class _Gaps:
             for id in gone
             if any(id_step(id) in part.steps for part in own)
             for w in self.gone[id]
-            if not is_internal(w.channel)
+            if not self.history.is_internal(w.channel)
         ]
         blobs = self._values_left(hole, None if len(own) == len(parts) else own)
         return Recoverable(len(writes), len(blobs), tuple(sorted({*writes, *blobs})))
@@ -357,7 +357,9 @@ class _Gaps:
         top = self._latest(row.id)
         low = self._latest(self.line.rows[hole.at - 1].id) if hole.at else 0
         found = [
-            (c, v) for c, v in self.unreferenced if v is not None and low < v <= top and not is_internal(c)
+            (c, v)
+            for c, v in self.unreferenced
+            if v is not None and low < v <= top and not self.history.is_internal(c)
         ]
         if own is not None and row.step is not None and top == row.step + 2:  # then versions tell steps
             found = [(c, v) for c, v in found if any(v - 2 in part.steps for part in own)]
@@ -471,7 +473,7 @@ class _Gaps:
         history = self.history
         lost: dict[tuple[str, str], list[int]] = {}
         for checkpoint, channel, version in history.store.lost_values(history.thread, history.ns):
-            if checkpoint in self.line.index and not is_internal(channel):
+            if checkpoint in self.line.index and not history.is_internal(channel):
                 lost.setdefault((channel, version), []).append(self.line.index[checkpoint])
         ends: dict[int, list[int]] = {}
         for turn in self.turns.turns[1:]:

@@ -7,11 +7,10 @@ is shown by that field.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from turnstate.history.steps import is_internal
 from turnstate_backends import heads
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored, Tagged
@@ -96,11 +95,13 @@ def named_entries(write: Stored) -> tuple[str, ...]:
     return tuple(entry_name(name) for name in inner) if isinstance(inner, Mapping) else ()
 
 
-def all_keys(channels: Mapping[str, Stored | Absent], *, internal: bool) -> list[Key]:
-    """The keys of one state: each channel, a mapping by its entries, in stored order."""
+def all_keys(
+    channels: Mapping[str, Stored | Absent], hidden: Callable[[str], bool] | None = None
+) -> list[Key]:
+    """The keys of one state: each channel but the hidden ones, a mapping by its entries, in stored order."""
     found: list[Key] = []
     for channel, stored in channels.items():
-        if is_internal(channel) and not internal:
+        if hidden is not None and hidden(channel):
             continue
         names = entries_of(stored)
         found += [Key(channel, name) for name in names] or [Key(channel)]

@@ -15,7 +15,7 @@ from turnstate.history.lines import Branch
 from turnstate.history.questions import Aside
 from turnstate.history.reading import Place
 from turnstate.history.sealing import Sealing, is_encrypted, sealing_of
-from turnstate.history.steps import is_internal
+from turnstate.history.sharing import shared_values
 from turnstate.history.summary import summary_of, type_of
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.turns import Turn, Turns
@@ -62,6 +62,7 @@ class TurnReport:
         branches: Tips that are not on the line.
         skewed: Checkpoints whose id sorts before their parent's.
         sealing: What is encrypted; None where nothing is.
+        shared: Channels of which sibling branches share a value though each wrote its own.
     """
 
     thread: str
@@ -74,6 +75,7 @@ class TurnReport:
     branches: tuple[Branch, ...]
     skewed: tuple[str, ...]
     sealing: Sealing | None = None
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ def turn_report(history: ThreadHistory) -> TurnReport:
         history.forest.branches(history.line),
         history.forest.skewed,
         sealing_of(history),
+        tuple(sorted({c for c, _ in shared_values(history) if not is_internal(c)})),
     )
 
 
@@ -199,11 +202,11 @@ def keys_at(history: ThreadHistory, place: Place, *, internal: bool = False) -> 
     """
     row = history.line.rows[place.row]
     state = history.values(row.id)
-    index = versions_by_key(history, [c for c in state if internal or not is_internal(c)])
+    index = versions_by_key(history, [c for c in state if internal or not history.is_internal(c)])
     found = [
         (key, stored)
         for channel, stored in sorted(state.items(), key=lambda item: item[0])
-        if internal or not is_internal(channel)
+        if internal or not history.is_internal(channel)
         for key, stored in key_names.parts(channel, stored)
         if not _never_written(stored, index.get(key, ()), place)
     ]

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
-from turnstate.history.steps import is_internal
 from turnstate.history.summary import summary_of
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.versions import Version, is_lost, turns_of, versions_by_key
@@ -113,7 +112,7 @@ class Log:
         history = self.history
         tip = history.values(history.line.rows[-1].id)
         tip = {name: held for name, held in tip.items() if name != "*" and self._shown(name)}
-        keys = [*self.index, *key_names.all_keys(tip, internal=True), *(Key(channel) for channel in tip)]
+        keys = [*self.index, *key_names.all_keys(tip), *(Key(channel) for channel in tip)]
         return dict.fromkeys(keys)
 
     @cached_property
@@ -158,7 +157,7 @@ class Log:
         return (v for v in self._forwards(keys, span) if (v.row, v.key) in latest)
 
     def _shown(self, channel: str) -> bool:
-        return self.internal or not is_internal(channel)
+        return self.internal or not self.history.is_internal(channel)
 
     def _channels_of_tip(self) -> Collection[str]:
         history = self.history

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
 from turnstate.history.sealing import is_encrypted
-from turnstate.history.steps import is_internal
+from turnstate.history.sharing import shared_with
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.times import iso
 from turnstate.history.turns import Turn
@@ -89,6 +89,7 @@ class Reading:
         stored: What is stored where the value cannot be read: type, bytes, hash.
         nearest: Names like the one that was not found.
         plain: The value stands in clear in a thread of which other rows are encrypted.
+        shared_with: Checkpoints on other branches that wrote the same version, of which one value is kept.
     """
 
     outcome: Outcome
@@ -110,6 +111,7 @@ class Reading:
     stored: Mapping[str, Any] = field(default_factory=dict)
     nearest: tuple[str, ...] = ()
     plain: bool = False
+    shared_with: tuple[str, ...] = ()
 
 
 # Where to read.
@@ -238,7 +240,7 @@ def read_all(
     if isinstance(place, Miss):
         return [_missed(history, pattern, place)]
     state = dict(sorted(_state(history, place, None).items(), key=lambda item: item[0]))
-    names = key_names.display_names(key_names.all_keys(state, internal=internal))
+    names = key_names.display_names(key_names.all_keys(state, None if internal else history.is_internal))
     wanted = key_names.matching(pattern, names)
     index = versions_by_key(history, {key.channel for key in wanted}, at=place.row) if wanted else None
     if not wanted:  # keys that the thread has at another time
@@ -293,7 +295,7 @@ def _read_at(
         total=turns.total,
         retained=turns.retained,
     )
-    here = key_names.all_keys(state, internal=internal)
+    here = key_names.all_keys(state, None if internal else history.is_internal)
     key = key_names.find(name, here)
     if key is None or isinstance(state.get(key.channel), Absent):
         return _not_here(history, name, place, base, state, internal=internal)
@@ -302,7 +304,11 @@ def _read_at(
     versions = index.get(key, [])
     base = _with_versions(history, base, key, place, versions)
     stored: Stored = state[key.channel]  # type: ignore[assignment]
-    base = _replace(base, plain=not stored.encrypted and is_encrypted(history))
+    base = _replace(
+        base,
+        plain=not stored.encrypted and is_encrypted(history),
+        shared_with=shared_with(history, key.channel, base.checkpoint or ""),
+    )
     value = decode(stored, reveal=reveal)
     if isinstance(value, Absent):
         return _replace(base, outcome=value.kind, stored=value.stored, message=_stored_words(value))
@@ -337,7 +343,7 @@ def _not_here(
     key = key_names.find(name, known)
     if key is None:
         return _no_such_key(base, name, known)
-    if is_internal(key.channel):
+    if history.is_internal(key.channel):
         index = versions_by_key(history, [key.channel])
     versions = index.get(key, [])
     base = _with_versions(history, base, key, place, versions)
@@ -370,9 +376,9 @@ def _known(
     channels = {channel for channel in {*state, *tip} if channel != "*"}
     return {
         *index,
-        *key_names.all_keys(tip, internal=internal),
-        *key_names.all_keys(state, internal=internal),
-        *(Key(channel) for channel in channels if internal or not is_internal(channel)),
+        *key_names.all_keys(tip, None if internal else history.is_internal),
+        *key_names.all_keys(state, None if internal else history.is_internal),
+        *(Key(channel) for channel in channels if internal or not history.is_internal(channel)),
     }
 
 

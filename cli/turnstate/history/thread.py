@@ -25,6 +25,7 @@ from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored, Tagged
 
 _HEAD = 1024  # bytes of each write: the class of a message, or the names in a small mapping
+_QUOTES = 5  # bytes at most around a text: two in JSON, a header of up to five in msgpack
 _SHORT_TEXT = 200  # characters of an input's text field that can still stand for its question
 
 
@@ -154,6 +155,26 @@ class ThreadHistory:
         ]
         return turns_by_inputs(self.line, self.steps, inputs, self)
 
+    @cached_property
+    def edges(self) -> Mapping[str, bool]:
+        """Channels that are edges of an older release, and whether a node that ran listens to them.
+
+        There a node writes its own name into a channel of that name when it is done, for the nodes that follow it
+        (``langgraph.graph.state.CompiledStateGraph.attach_node`` in 0.2). No state key is one of them: a graph
+        refuses a node with a key's name, and only nodes have seen versions.
+        """
+        named = {w.channel for rows in self.writes.values() for w in rows if _is_own_name(w)}
+        if not named:
+            return {}
+        tip = self.line.rows[-1].id
+        seen = self.store.seen(self.thread, self.ns, [tip]).get(tip, {})
+        heard = {channel for versions in seen.values() for channel in versions}
+        return {channel: channel in heard for channel in named & set(seen)}
+
+    def is_internal(self, channel: str) -> bool:
+        """Whether the channel is LangGraph's own bookkeeping and not part of an application's state."""
+        return is_internal(channel) or channel in self.edges
+
     def channels(self) -> frozenset[str]:
         """Names of the channels that the line is known to have had: those written, and those of its last row."""
         tip = self.line.rows[-1].id
@@ -223,7 +244,7 @@ class ThreadHistory:
         fields = {
             w.channel: decode(w.value)
             for w in self.writes.get(row.id, ())
-            if not is_internal(w.channel) and w.value.complete
+            if not self.is_internal(w.channel) and w.value.complete
         }
         if fields:
             return fields
@@ -235,9 +256,17 @@ class ThreadHistory:
         row = self.line.rows[i]
         versions = self.store.versions(self.thread, self.ns, [row.id]).get(row.id, {})
         spread = versions.get("__start__")
-        names = [name for name, version in versions.items() if version == spread and not is_internal(name)]
+        names = [
+            name for name, version in versions.items() if version == spread and not self.is_internal(name)
+        ]
         found = self.values(row.id, names) if names else {}
         return {name: decode(stored) for name, stored in found.items() if isinstance(stored, Stored)}
+
+
+def _is_own_name(write: Write) -> bool:
+    """Whether nothing but the channel's own name was written."""
+    rest = write.value.size - len(write.channel.encode(errors="surrogatepass"))
+    return 0 < rest <= _QUOTES and write.value.complete and decode(write.value) == write.channel
 
 
 def _number_of(version: str) -> int | None:

@@ -122,6 +122,10 @@ class Records(Protocol):
     def writes(self) -> Mapping[str, Sequence[Write]]:
         """Write rows by the checkpoint they hang on."""
 
+    @property
+    def edges(self) -> Mapping[str, bool]:
+        """Channels that are edges of an older release, and whether a node that ran listens to them."""
+
     def took_input_on_top_of(self, before: str, after: str) -> bool:
         """Whether the latest input that ``after`` knows of was taken on top of ``before``, with nothing in between."""
 
@@ -243,4 +247,5 @@ def _status(last: int, line: Line, steps: Sequence[Step], question: Question, re
     if made_by is None:
         is_tip = last == len(line.rows) - 1
         return "unfinished" if is_tip and records.at_rest(line.rows[last].id) is False else "complete"
-    return "unfinished" if any(is_trigger(w) for w in made_by) else "complete"
+    sets_off = any(is_trigger(w) or records.edges.get(w.channel) for w in made_by)
+    return "unfinished" if sets_off else "complete"

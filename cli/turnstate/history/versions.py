@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 
 from turnstate.history.keys import Key, entries_of, entry_name, is_empty_mapping, named_entries
-from turnstate.history.steps import Step, is_internal
+from turnstate.history.steps import Step
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends import heads
 from turnstate_backends.interface import Write
@@ -119,7 +119,7 @@ def _borne_out(history: ThreadHistory, channels: Collection[str] | None, rows: C
         told += [
             (channel, i, row)
             for channel, i in last.items()
-            if i != row and (not is_internal(channel) if channels is None else channel in channels)
+            if i != row and (not history.is_internal(channel) if channels is None else channel in channels)
         ]
     ids = {history.line.rows[i].id for _, *around in told for i in around}
     versions = history.store.versions(history.thread, history.ns, ids) if ids else {}
@@ -191,7 +191,7 @@ def _writes_along(
             yield from ((key, Version(i, None, lost)) for key in unknown.keys_written(i))
             continue
         for write in step.writes:
-            if is_internal(write.channel) if channels is None else write.channel not in channels:
+            if history.is_internal(write.channel) if channels is None else write.channel not in channels:
                 continue
             if is_empty_mapping(write.value):
                 empty.append((i, write))
@@ -319,7 +319,7 @@ class _UnknownSteps:
         changed = [
             channel
             for channel, version in self.versions.get(row.id, {}).items()
-            if (not is_internal(channel) if self.channels is None else channel in self.channels)
+            if (not history.is_internal(channel) if self.channels is None else channel in self.channels)
             and old_versions.get(channel) != version
         ]
         old = self._last[1] if self._last[0] == before else {}
