@@ -146,6 +146,9 @@ class Store(Protocol):
     name: str
     """What the user calls the store: its path or URL, passwords removed."""
 
+    shares_values: bool
+    """Whether rows that name the same version of a channel have one stored value between them."""
+
     def threads(
         self, *, limit: int | None = None, pattern: str | None = None, thread: str | None = None
     ) -> Sequence[ThreadRow]:

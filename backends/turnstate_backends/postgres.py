@@ -203,6 +203,8 @@ _BATCH_BYTES: Final = 8 << 20
 class PostgresStore:
     """A PostgreSQL store, open in one snapshot. See :class:`turnstate_backends.interface.Store`."""
 
+    shares_values = True
+
     def __init__(
         self,
         connection: psycopg.Connection[tuple[Any, ...]],

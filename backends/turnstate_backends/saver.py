@@ -61,6 +61,8 @@ class SaverStore:
     and a write has no task path: a saver gives none of these.
     """
 
+    shares_values = False
+
     def __init__(self, calls: SaverCalls) -> None:
         from langgraph.checkpoint.base import WRITES_IDX_MAP
         from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer

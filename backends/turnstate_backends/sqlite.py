@@ -164,6 +164,8 @@ class Layout:
 class SqliteStore:
     """A :class:`~turnstate_backends.interface.Store` over one SQLite file; see there for the methods."""
 
+    shares_values = False
+
     def __init__(self, database: Database, layout: Layout) -> None:
         self.name = database.name
         self._database = database

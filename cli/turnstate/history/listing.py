@@ -152,7 +152,7 @@ def turn_report(history: ThreadHistory) -> TurnReport:
         history.forest.branches(history.line),
         history.forest.skewed,
         sealing_of(history),
-        tuple(sorted({c for c, _ in shared_values(history) if not is_internal(c)})),
+        tuple(sorted({c for c, _ in shared_values(history) if not history.is_internal(c)})),
     )
 
 

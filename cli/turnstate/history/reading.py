@@ -89,7 +89,7 @@ class Reading:
         stored: What is stored where the value cannot be read: type, bytes, hash.
         nearest: Names like the one that was not found.
         plain: The value stands in clear in a thread of which other rows are encrypted.
-        shared_with: Checkpoints on other branches that wrote the same version, of which one value is kept.
+        shared_with: Checkpoints on other branches that wrote the same version before, so that the value is theirs.
     """
 
     outcome: Outcome

@@ -81,7 +81,7 @@ def turns_document(report: TurnReport) -> Document:
         ],
         "branches": [branch.tip for branch in report.branches],
         "skewed": list(report.skewed),
-        **present(encryption=_encryption(report.sealing)),
+        **present(encryption=_encryption(report.sealing), shared_channels=list(report.shared) or None),
     }
 
 
@@ -206,6 +206,7 @@ def show_document(
         stored=jsonable(dict(reading.stored)) if reading.stored else None,
         message=reading.message or None,
         plain=reading.plain or None,
+        shared_with=list(reading.shared_with) or None,
         nearest=list(reading.nearest) or None,
     )
 

@@ -133,6 +133,14 @@ def turn_notes(report: TurnReport) -> list[str]:
         which = "turn {} ends before its" if len(backwards) == 1 else "turns {} end before their"
         words = which.format(numbers(backwards))
         notes.append(f"clock skew: {words} first row's time, so took is not told")
+    if report.shared:
+        names = ", ".join(report.shared)
+        notes.append(
+            one_line(
+                f"branches share values of {names}: each wrote the same version, and the store keeps the first, "
+                "so what is shown of a later branch may be an earlier one's"
+            )
+        )
     if report.sealing is not None:
         notes += _sealing_notes(report.sealing)
     for row in report.asides[:_ASIDES]:

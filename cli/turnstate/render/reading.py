@@ -34,6 +34,12 @@ def write_reading(screen: Screen, reading: Reading, turns: Turns, *, titled: boo
         screen.note(" · ".join(one_line(fact) for fact in facts))
     if reading.plain:
         screen.note("this value is stored in clear, other rows of the thread are encrypted", "yellow")
+    if reading.shared_with:
+        screen.note(
+            f"this value is another branch's: {reading.shared_with[0]} wrote the same version before, "
+            "and the store keeps one value of a version, the first",
+            "yellow",
+        )
     for note in total_notes(turns) if reading.outcome == "value" else ():
         screen.note(note)
 
