@@ -32,9 +32,10 @@ _SETTINGS = (
     "PRAGMA temp_store=MEMORY",
     "PRAGMA cache_size=-8192",
 )
-# As much as SQLite was built to map; what is beyond is read in the other way.
+# All is as much as SQLite was built to map; what is beyond is read in the other way.
+_MAP = "PRAGMA mmap_size={}"
+_ALL, _NONE = 1 << 62, 0
 _TRIM_EVERY = 8  # rows
-_MAPPED = f"PRAGMA mmap_size={1 << 62}"
 # Before the first read, so that SQLite keeps the WAL index on the heap and asks for no -shm.
 _HEAP_WAL_INDEX = "PRAGMA locking_mode=EXCLUSIVE"
 _LOOK_EVERY = 0.25  # seconds
@@ -70,10 +71,21 @@ class Database:
         self._release = release
         self._verify = verify  # raises files.Changed
         self._mapping: Mapping | None = None
+        self._is_mapped = False
 
-    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Rows of one query, as they are read. Raises :class:`StoreError`."""
+    def rows(
+        self, sql: str, parameters: Sequence[Any] = (), *, by_index: bool = False
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows of one query, as they are read. Raises :class:`StoreError`.
+
+        Args:
+            sql: The query.
+            parameters: Its parameters.
+            by_index: It looks at many places of an index and yields little: mapped, all of these would stay in memory
+                until the first row.
+        """
         with _plainly(self.name):
+            self._map(not by_index)
             try:
                 yield from self._trimmed(self.connection.execute(sql, tuple(parameters)))
             except apsw.Error:
@@ -108,7 +120,11 @@ class Database:
         Rows end in long chains of pages, and a mapped page costs no call into the system.
         """
         self._mapping = mapping
-        self.connection.execute(_MAPPED)
+
+    def _map(self, wanted: bool) -> None:
+        if self._mapping is not None and self._is_mapped != wanted:
+            self.connection.execute(_MAP.format(_ALL if wanted else _NONE))
+            self._is_mapped = wanted
 
     @property
     def connection(self) -> apsw.Connection:
