@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import ormsgpack
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -40,6 +41,63 @@ def test_turns_are_one_line_each_with_the_question_last() -> None:
         ("3", "complete", "4", "messages,gazet/get_aoi/bbox,plan", "Now find Aarhus and compare"),
     ]
     assert all(ISO.fullmatch(r[2]) for r in rows[1:])
+
+
+def test_a_turn_says_what_was_raised_and_what_was_asked() -> None:
+    notes = {
+        ("parallel", "half-failed"): ["turn 2: error in maps: ConnectionError('maps are down')"],
+        ("stopped", "raised-then-asked"): ["turn 2: error in answer: LookupError('no such map: Odense')"],
+        ("stopped", "interrupted-then-asked"): ['turn 1: interrupt in confirm: {"ask": "Really?"}'],
+        ("resumed", "resume-approves"): [],
+    }
+    for (name, thread), told in notes.items():
+        assert run("turns", thread, "--store", store(name)).err.splitlines() == told
+    raised = run("turns", "raised-then-asked", "--json", "--store", store("stopped")).document["turns"]
+    assert [turn.get("errors") for turn in raised] == [
+        None,
+        [{"node": "answer", "value": "LookupError('no such map: Odense')"}],
+        None,
+    ]
+    (asked, resumed) = run(
+        "turns", "interrupted-then-asked", "--jsonl", "--store", store("stopped")
+    ).documents
+    ((interrupt,), more) = asked["interrupts"], resumed.get("interrupts")
+    assert (interrupt["node"], interrupt["value"], more) == ("confirm", {"ask": "Really?"}, None)
+    assert re.fullmatch("[0-9a-f]{32}", interrupt["id"])
+
+
+def test_what_a_task_raised_is_one_line_and_safe_to_print(tmp_path: Path) -> None:
+    path = copy_db(recording("parallel").path, tmp_path)
+    hostile = ormsgpack.packb("Error('\x1b]0;x\x07 [red]')\n  File \"a.py\", line 1")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE writes SET value = ? WHERE channel = '__error__'", [hostile])
+    (note,) = run("turns", "half-failed", "--store", str(path)).err.splitlines()
+    assert note == "turn 2: error in maps: Error('\\x1b]0;x\\x07 [red]') …"
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE writes SET type = 'pickle' WHERE channel = '__error__'")
+    (note,) = run("turns", "half-failed", "--store", str(path)).err.splitlines()
+    assert note.startswith("turn 2: error in maps: <undecodable")
+
+
+def test_of_many_stops_the_latest_are_told(tmp_path: Path) -> None:
+    def fails(state: MessagesState) -> None:
+        raise ValueError(len(state["messages"]))
+
+    path = tmp_path / "fails.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(MessagesState)
+        graph.add_node("fails", fails)
+        graph.add_edge(START, "fails")
+        app = graph.compile(checkpointer=saver)
+        for n in range(7):
+            with pytest.raises(ValueError, match=str(n + 1)):
+                app.invoke(
+                    {"messages": [("user", f"Question {n + 1}")]}, {"configurable": {"thread_id": "t"}}
+                )
+    assert run("turns", "t", "--store", str(path)).err.splitlines() == [
+        "2 more before these, see --json",
+        *(f"turn {n}: error in fails: ValueError({n})" for n in range(3, 8)),
+    ]
 
 
 def test_a_pruned_turn_keeps_its_row_and_its_number() -> None:

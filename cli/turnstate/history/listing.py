@@ -5,9 +5,10 @@ Nothing here keeps a decoded value: each is looked at once, for its type and a o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any, Literal
 
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
@@ -16,12 +17,14 @@ from turnstate.history.questions import Aside
 from turnstate.history.reading import Place
 from turnstate.history.sealing import Sealing, is_encrypted, sealing_of
 from turnstate.history.sharing import shared_values
+from turnstate.history.steps import ERROR, INTERRUPT, by_checkpoint, node_of
 from turnstate.history.summary import summary_of, type_of
 from turnstate.history.thread import ThreadHistory
-from turnstate.history.turns import Turn, Turns
+from turnstate.history.turns import Turn, Turns, stopped_at
 from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key
+from turnstate_backends.interface import Write
 from turnstate_backends.payload import decode
-from turnstate_backends.values import Absent, Stored
+from turnstate_backends.values import Absent, Stored, Tagged
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class TurnRow:
         ended: When its last row was made.
         checkpoints: How many rows of its own are kept.
         keys_written: Keys written in it; a mapping by its entries where those are known.
+        stops: What stopped it, where it ended in an error or an interrupt.
     """
 
     turn: Turn
@@ -45,6 +49,24 @@ class TurnRow:
     ended: datetime | None
     checkpoints: int
     keys_written: tuple[str, ...]
+    stops: tuple[Stop, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """What a task left where it stopped.
+
+    Attributes:
+        kind: It raised, or it asked.
+        node: The node, where the store tells.
+        value: The exception's representation, or what was asked; an absence where that cannot be read.
+        id: The interrupt's id, which a resume can name.
+    """
+
+    kind: Literal["error", "interrupt"]
+    node: str | None
+    value: Any
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +161,7 @@ def turn_report(history: ThreadHistory) -> TurnReport:
     """The turns of the history's line."""
     times = history.row_times()
     written = _keys_by_turn(history)
+    stops = _stops(history)
     turns = history.turns
     asides = history.findings.asides if turns.by == "questions" else []
     return TurnReport(
@@ -147,7 +170,7 @@ def turn_report(history: ThreadHistory) -> TurnReport:
         history.forest.head,
         history.line.rows[-1].id,
         turns,
-        tuple(_turn_row(history, turn, times, written) for turn in turns.turns[1:]),
+        tuple(_turn_row(history, turn, times, written, stops) for turn in turns.turns[1:]),
         tuple(AsideRow(a, turns.at_row(a.row), history.line.rows[a.row].id) for a in asides),
         history.forest.branches(history.line),
         history.forest.skewed,
@@ -161,6 +184,7 @@ def _turn_row(
     turn: Turn,
     times: Sequence[datetime | None],
     written: Mapping[int, tuple[str, ...]],
+    stops: Mapping[int, tuple[Stop, ...]],
 ) -> TurnRow:
     rows = history.line.rows
     end = turn.end if turn.end is not None else turn.last
@@ -172,7 +196,40 @@ def _turn_row(
         ended=None if turn.last is None else times[turn.last],
         checkpoints=0 if turn.first is None or turn.last is None else turn.last - turn.first + 1,
         keys_written=written.get(turn.number, ()),
+        stops=stops.get(turn.number, ()),
     )
+
+
+def _stops(history: ThreadHistory) -> dict[int, tuple[Stop, ...]]:
+    """Turn → what stopped it. Only the rows of the turns that were stopped are asked about."""
+    line = history.line
+    stopped = {
+        turn.number: line.rows[stopped_at(line, turn.first, turn.last)].id
+        for turn in history.turns.turns
+        if turn.status in ("error", "interrupted") and turn.first is not None and turn.last is not None
+    }
+    if not stopped:
+        return {}
+    channels, rows = (ERROR, INTERRUPT), set(stopped.values())
+    writes = history.store.writes(history.thread, history.ns, channels=channels, checkpoints=rows, head=None)
+    left = by_checkpoint(writes)
+    return {
+        number: tuple(stop for write in left.get(row, ()) for stop in _stops_of(write))
+        for number, row in stopped.items()
+    }
+
+
+def _stops_of(write: Write) -> Iterator[Stop]:
+    """An error is one representation; an interrupt a list of ``langgraph.types.Interrupt``, of old without id."""
+    value = decode(write.value)
+    if write.channel == ERROR:
+        yield Stop("error", node_of(write), value)
+        return
+    for asked in value if isinstance(value, list | tuple) else [value]:
+        fields = asked.value if isinstance(asked, Tagged) else asked
+        known = fields if isinstance(fields, dict) and "value" in fields else {"value": asked}
+        id = known.get("id")
+        yield Stop("interrupt", node_of(write), known["value"], id if isinstance(id, str) else None)
 
 
 def _keys_by_turn(history: ThreadHistory) -> dict[int, tuple[str, ...]]:

@@ -225,10 +225,16 @@ def _task_writes(on_row: Sequence[Write]) -> list[Write]:
     return [w for w in on_row if w.channel not in (*SPECIAL, NO_WRITES) and not is_update_task(w)]
 
 
+def stopped_at(line: Line, first: int, last: int) -> int:
+    """The row of a turn that its last tasks ran on: no input that another one replaced."""
+    while first < last < len(line.rows) - 1 and line.rows[last].source == "input":
+        last -= 1
+    return last
+
+
 def _status(last: int, line: Line, steps: Sequence[Step], question: Question, records: Records) -> Status:
     """How a turn ended, by what its tasks left on its last row and what the step before it had set off."""
-    while question.start < last < len(line.rows) - 1 and line.rows[last].source == "input":
-        last -= 1  # an input that another one replaced
+    last = stopped_at(line, question.start, last)
     on_last = records.writes.get(line.rows[last].id, ())
     channels = {w.channel for w in on_last}
     if ERROR in channels:

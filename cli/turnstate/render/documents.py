@@ -16,7 +16,7 @@ from turnstate.render.screen import Screen
 from turnstate.render.values import json_text, value_text
 
 if TYPE_CHECKING:  # reports are handed in; a command that prints another kind need not load them
-    from turnstate.history.listing import KeyReport, KeyRow, TurnReport, TurnRow
+    from turnstate.history.listing import KeyReport, KeyRow, Stop, TurnReport, TurnRow
     from turnstate.history.reading import Reading
     from turnstate.history.sealing import Sealing
     from turnstate.history.versions import Written
@@ -133,7 +133,13 @@ def turn_fields(row: TurnRow) -> Document:
         asked_with=list(turn.asked_with) or None,
         edited=turn.edited or None,
         read_from_next_input=turn.borrowed or None,
+        errors=[_stop_fields(stop) for stop in row.stops if stop.kind == "error"] or None,
+        interrupts=[_stop_fields(stop) for stop in row.stops if stop.kind == "interrupt"] or None,
     )
+
+
+def _stop_fields(stop: Stop) -> Document:
+    return {**present(node=stop.node, id=stop.id), "value": jsonable(stop.value)}
 
 
 def keys_document(report: KeyReport) -> Document:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 
-from turnstate.history.listing import KeyReport, KeyRow, TurnReport, TurnRow
+from turnstate.history.listing import KeyReport, KeyRow, Stop, TurnReport, TurnRow
 from turnstate.history.sealing import Sealing
 from turnstate.history.times import iso
 from turnstate.history.turns import Turns
@@ -14,6 +14,7 @@ from turnstate.history.versions import Written
 from turnstate.render.screen import Screen
 from turnstate.render.tables import Cell, Column, Style, write_table
 from turnstate.render.text import ago, clip, counted, numbers, one_line, size, took
+from turnstate.render.values import value_text
 from turnstate_backends.interface import ThreadRow
 
 ThreadLine = tuple[ThreadRow, datetime | None, datetime | None, tuple[int, str] | None]
@@ -21,6 +22,7 @@ ThreadLine = tuple[ThreadRow, datetime | None, datetime | None, tuple[int, str] 
 
 _TEXT = 240  # characters of a long text on a terminal
 _ASIDES = 3  # that many are told, the others counted
+_STOPS = 5  # the same of errors and interrupts
 _STATUS_STYLES: Mapping[str, Style] = {
     "error": "red",
     "interrupted": "yellow",
@@ -69,6 +71,8 @@ def write_turns(screen: Screen, report: TurnReport) -> None:
         Column("question", text=True),
     ]
     write_table(screen, columns, [_turn_cells(screen, rows) for rows in _by_span(report.rows)])
+    for note in stop_notes(report):
+        screen.note(note, "yellow")
     for note in turn_notes(report):
         screen.note(note)
 
@@ -113,6 +117,28 @@ def _status(row: TurnRow) -> tuple[str, Style]:
     edited = "+edit" if turn.edited else ""
     status = turn.status or ""
     return f"{status}{edited}", _STATUS_STYLES.get(status, "")
+
+
+def stop_notes(report: TurnReport) -> list[str]:
+    """Why turns ended in an error or an interrupt; of many the latest."""
+    notes = [
+        f"turn {numbers([row.turn.number for row in rows])}: {_stop(stop)}"
+        for rows in _by_span(report.rows)
+        for stop in rows[-1].stops
+    ]
+    earlier = len(notes) - _STOPS
+    more = [f"{earlier} more before these, see --json"] if earlier > 0 else []
+    return [*more, *notes[-_STOPS:]]
+
+
+def _stop(stop: Stop) -> str:
+    """What a task raised or asked: the first line of a text, the beginning of anything else."""
+    text = value_text(stop.value).strip()
+    if isinstance(stop.value, str):
+        first, *rest = text.split("\n")
+        text = f"{first} …" if rest else first
+    node = f" in {stop.node}" if stop.node else ""
+    return one_line(f"{stop.kind}{node}: {clip(' '.join(text.split()), _TEXT)}")
 
 
 def turn_notes(report: TurnReport) -> list[str]:
