@@ -28,11 +28,12 @@ from langgraph.graph import START, StateGraph
 
 from cli_run import Result, run, run_process
 from delta_graphs import extend
-from recorded import as_noted, copy_db, recording
+from recorded import as_noted, copy_db, record_to_memory, recording
 from savers import named
 from scenarios.values import AES_KEY
 from turnstate.history.accumulate import RULES
 from turnstate.history.jsonform import jsonable
+from turnstate.history.reading import read, turn_place
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends.interface import StoreError
 from turnstate_backends.payload import decode
@@ -150,6 +151,32 @@ def test_an_async_saver_that_was_made_on_a_loop_which_no_longer_runs_is_read_all
         assert opened_with(monkeypatch, saver) == ["demo"]
     finally:
         asyncio.run(saver.conn.close())
+
+
+class InThreads(InMemorySaver):
+    """An async saver that works on the loop it was made for, which nobody runs meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+
+    async def alist(self, config: Any, **_: Any) -> AsyncIterator[CheckpointTuple]:
+        for row in await self.loop.run_in_executor(None, lambda: list(super(InThreads, self).list(config))):
+            yield row
+
+    async def aget_tuple(self, config: Any) -> CheckpointTuple | None:
+        return await self.loop.run_in_executor(None, super().get_tuple, config)
+
+    def list(self, config: Any, **_: Any) -> Any:
+        raise AssertionError("would wait for the loop for ever")
+
+
+def test_an_async_saver_that_brings_its_loop_is_read_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    saver = InThreads()
+    put(saver, "1", versions={"a": "1"})
+    with open_store(named(monkeypatch, saver)) as store:
+        assert [row.id for row in store.threads()] == ["t"]
+        assert store.values("t", "", "1") == {"a": Absent("empty")}
 
 
 class Stub(BaseCheckpointSaver[str]):
@@ -551,6 +578,20 @@ def test_a_class_that_a_payload_names_is_not_built_and_its_argument_is_shown(pla
     assert not (planted / "built").exists()
 
 
+@pytest.mark.parametrize("value", ["true", "1", None])
+def test_a_deserialiser_that_is_not_strict_is_refused_unless_the_user_says_so(
+    value: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = named(monkeypatch, InMemorySaver())  # LangGraph has been imported without
+    if value is None:
+        monkeypatch.delenv("LANGGRAPH_STRICT_MSGPACK")
+    else:
+        monkeypatch.setenv("LANGGRAPH_STRICT_MSGPACK", value)
+    with pytest.raises(StoreError) as caught:
+        open_store(address)
+    assert caught.value.what == f"{address} would be read without strict deserialisation"
+
+
 def test_it_is_built_where_the_user_turns_strictness_off(planted: Path) -> None:
     done = show(planted, "bomb", env={"LANGGRAPH_STRICT_MSGPACK": "false"})
     assert done.document["value"] == {"$type": "planted.Bomb", "$value": {"word": "word"}}
@@ -579,6 +620,29 @@ def test_a_connection_that_nobody_closes_does_not_keep_the_program_from_ending(p
         "async def saver():\n    return AsyncSqliteSaver(await aiosqlite.connect('store.db'))\n"
     )
     assert show(planted, "key").code == 0
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_another_database_is_read_through_its_saver(
+    is_async: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lmdb = pytest.importorskip("lmdb")
+    savers = pytest.importorskip("langgraph_checkpoint_lmdb.lmdb")
+    with lmdb.open(str(tmp_path / "store"), max_dbs=2, map_size=1 << 26) as environment:
+        writing = savers.LMDBSaver(environment)
+        recorded = record_to_memory("plain", writing)
+
+        async def reading() -> Any:
+            return savers.AsyncLMDBSaver(environment)
+
+        with open_store(named(monkeypatch, reading if is_async else writing)) as store:
+            (thread,) = recorded.threads.values()
+            history = ThreadHistory(store, thread.id)
+            assert history.turns.total == thread.total
+            for turn in thread.turns:
+                assert history.turns.turns[turn.turn].question == turn.question
+                held = read(history, "plan", turn_place(history, turn.turn))
+                assert (held.value, held.checkpoint) == (turn.state["plan"], turn.last_checkpoint)
 
 
 @pytest.mark.parametrize("name", ["demo", "forks", "trimmed", "deltas"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,6 +20,8 @@ from turnstate_backends.interface import StoreError
 from turnstate_backends.usercode import Unimported, aside, imported, one_line, present_folder
 
 STRICT = "LANGGRAPH_STRICT_MSGPACK"
+_YES = ("1", "true", "yes")  # as langgraph.checkpoint.serde._msgpack reads it
+_NAMES_A_CLASS = b"\xc7\x15\x00\x93\xa9fractions\xa8Fraction\x05"  # extension 0: that class of 5
 
 # Built also by a strict deserialiser, which would else hand out their content as plain text, unmasked.
 _SECRETS = tuple(
@@ -45,8 +48,9 @@ class SaverCalls:
         self._stack = ExitStack()
         self._runner: asyncio.Runner | None = None
         try:
-            self._saver = self._opened(address)
-            self._ways = self._offered()
+            base = _langgraph(self.name)
+            self._saver = self._opened(address, base)
+            self._ways = self._offered(base)
         except BaseException:
             self.close()
             raise
@@ -110,8 +114,7 @@ class SaverCalls:
 
     # How the saver is come by.
 
-    def _opened(self, address: SaverAddress) -> Any:
-        base = _langgraph(self.name)
+    def _opened(self, address: SaverAddress, base: type[Any]) -> Any:
         self._stack.enter_context(present_folder())  # for what a factory imports
         try:
             found = imported(address.module, address.attribute)
@@ -161,19 +164,21 @@ class SaverCalls:
             "Name a BaseCheckpointSaver, a context manager that gives one, or a function that returns either.",
         )
 
-    def _offered(self) -> tuple[bool, ...]:
+    def _offered(self, base: type[Any]) -> tuple[bool, ...]:
         """Which of the saver's ways to take, sync (False) or async (True), the better one first.
 
         The sync methods of a saver that lives on an event loop wait for that loop, which stands still meanwhile.
         """
-        base = _langgraph(self.name)
         cls = type(self._saver)
 
         def overrides(*names: str) -> bool:
             return all(getattr(cls, name, None) is not getattr(base, name) for name in names)
 
         loop = getattr(self._saver, "loop", None)
-        on_loop = self._runner is not None or isinstance(loop, asyncio.AbstractEventLoop)
+        made_for = loop if isinstance(loop, asyncio.AbstractEventLoop) else None
+        if made_for is not None and not (made_for.is_closed() or made_for.is_running()):
+            self._loop_runner(made_for)
+        on_loop = self._runner is not None or made_for is not None
         ways = {False: overrides("list", "get_tuple"), True: overrides("alist", "aget_tuple")}
         found = tuple(way for way in (on_loop, not on_loop) if ways[way])
         if not found:
@@ -192,9 +197,11 @@ class SaverCalls:
 
         return self._loop_runner().run(awaited())
 
-    def _loop_runner(self) -> asyncio.Runner:
+    def _loop_runner(self, loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Runner:
+        """The one runner, on the loop that the saver was made for where it came with one."""
         if self._runner is None:
-            self._runner = self._stack.enter_context(asyncio.Runner())
+            factory = None if loop is None else lambda: loop
+            self._runner = self._stack.enter_context(asyncio.Runner(loop_factory=factory))
         return self._runner
 
     def _entered(self, manager: Any) -> Any:
@@ -235,14 +242,36 @@ async def _hold(manager: Any, ready: asyncio.Future[Any], leaving: asyncio.Event
 
 
 def _langgraph(name: str) -> type[Any]:
-    """``BaseCheckpointSaver``, imported with strict deserialisation unless the user has set it otherwise."""
+    """``BaseCheckpointSaver``, imported with strict deserialisation unless the user has set it otherwise.
+
+    Raises:
+        StoreError: LangGraph is not installed, or it is not strict though it should be: older releases cannot be, and
+            one that was imported before keeps to what was set then.
+    """
     os.environ.setdefault(STRICT, "true")
     try:
         from langgraph.checkpoint.base import BaseCheckpointSaver
+        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
     except ImportError as error:
         raise StoreError(
             f"{name} needs LangGraph",
             one_line(error),
             "Install turnstate with its extra: turnstate[langgraph].",
         ) from None
+    if os.environ[STRICT].lower() in _YES and not _is_strict(JsonPlusSerializer()):
+        raise StoreError(
+            f"{name} would be read without strict deserialisation",
+            f"the LangGraph that is installed does not go by {STRICT}={os.environ[STRICT]}",
+            f"Upgrade langgraph-checkpoint, or set {STRICT}=false and let payloads call what they name.",
+        )
     return BaseCheckpointSaver
+
+
+def _is_strict(serializer: Any) -> bool:
+    """Whether a class outside LangGraph's list is left alone, tried with a harmless one."""
+    before = logging.root.manager.disable
+    logging.disable()  # of the class that is tried nobody needs to hear
+    try:
+        return type(serializer.loads_typed(("msgpack", _NAMES_A_CLASS))) is int
+    finally:
+        logging.disable(before)
