@@ -17,7 +17,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import _messages_delta_reducer
 
-from scenarios.kit import noted
+from noted import noted
 
 Saver = BaseCheckpointSaver[Any]
 Script = Sequence[dict[str, Any]]
