@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format fuzz fuzz-coverage soak bench record docs clean
+.PHONY: demo test check format fuzz fuzz-coverage soak bench record record-releases docs clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -55,9 +55,13 @@ bench: $(STAMP)
 record: $(STAMP)
 	$(BIN)/python fixtures/record.py
 
+# Records fixtures/releases anew, in an environment of its own for each release (downloads; needs npm).
+record-releases: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python fixtures/releases/record.py
+
 # Writes README.md's output blocks anew from the commands above them.
 docs: $(STAMP)
 	$(BIN)/python tests/docs.py --write
 
 clean:
-	rm -rf $(VENV) $(VENV)-fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(VENV)-fuzz .venv-releases .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -110,11 +110,6 @@ def scenarios() -> list[Recording]:
     return [recording(name) for name in SCENARIOS]
 
 
-def releases() -> list[Recording]:
-    """The demo conversation as older LangGraph releases stored it; not recordable with the installed one."""
-    return [_recording(path.stem, load_truth(path)) for path in sorted(FIXTURES.glob("release-*.json"))]
-
-
 def recording(name: str) -> Recording:
     """One committed recording."""
     return _recording(name, load_truth(FIXTURES / f"{name}.json"))
@@ -135,7 +130,9 @@ def as_noted(value: Any) -> Any:
             ("langchain_core.messages.", "langchain.schema.messages.")
         ):
             named = {"name": given["name"]} if given.get("name") else {}
-            return {"type": given["type"], "content": given["content"], "id": given.get("id"), **named}
+            # LangGraph.js leaves the type to the class.
+            of = given.get("type") or kind.rpartition(".")[2].removesuffix("Message").lower()
+            return {"type": of, "content": given["content"], "id": given.get("id"), **named}
         case dict():
             return {key: as_noted(item) for key, item in value.items()}
         case list():

@@ -19,7 +19,6 @@ from recorded import (
     delete_blobs,
     record_to_postgres,
     recording,
-    releases,
     scenarios,
 )
 from turnstate.history.changes import DiffReport, KeyChange, Standpoint, diff_report
@@ -31,7 +30,7 @@ from turnstate.history.thread import ThreadHistory
 from turnstate_backends.interface import Store
 from turnstate_backends.stores import open_store
 
-NAMES = [each.name for each in [*scenarios(), *releases()]]
+NAMES = [each.name for each in scenarios()]
 # Whose truth is not written as JSON of the same form.
 OTHER_VALUES = {"values", "deltas", "encrypted", "functional"}
 

@@ -16,6 +16,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from noted import noted
 from record import FIXTURES, load_truth, record_sqlite
 from recorded import (
     Recording,
@@ -24,13 +25,12 @@ from recorded import (
     delete_rows,
     record_to_postgres,
     recording,
-    releases,
     rename_checkpoints,
     scenarios,
     shuffle_rows,
 )
 from scenarios import SCENARIOS
-from scenarios.kit import at, noted
+from scenarios.kit import at
 from scenarios.values import AES_KEY
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -176,18 +176,6 @@ def test_a_deleted_blob_leaves_a_checkpoint_whose_value_langgraph_silently_lacks
     assert set(row.checkpoint["channel_values"]) == {"messages", "plan"}
 
 
-@pytest.mark.parametrize("old", releases(), ids=lambda old: old.name)
-def test_older_releases_ran_the_same_conversation(old: Recording, tmp_path: Path) -> None:
-    demo = recording("demo").threads["demo"]
-    found = old.threads["demo"]
-    assert found.checkpoints == demo.checkpoints == {"": 12}
-    assert [turn.state for turn in found.turns] == [turn.state for turn in demo.turns]
-    with closing(sqlite3.connect(copy_db(old.path, tmp_path))) as connection:
-        column = "thread_ts" if old.name == "release-0.1.19" else "checkpoint_id"
-        rows = connection.execute(f"SELECT {column} FROM checkpoints WHERE thread_id = 'demo'").fetchall()
-    assert max(rows) == (found.head,)
-
-
 def test_every_committed_store_has_a_truth_that_is_loaded() -> None:
-    loaded = {each.path for each in [*scenarios(), *releases()]}
+    loaded = {each.path for each in scenarios()}
     assert {path.resolve() for path in FIXTURES.glob("*.db")} == {path.resolve() for path in loaded}

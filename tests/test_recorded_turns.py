@@ -24,7 +24,6 @@ from recorded import (
     record_to_memory,
     record_to_postgres,
     recording,
-    releases,
     scenarios,
     shuffle_rows,
 )
@@ -36,11 +35,10 @@ from turnstate_backends.interface import Store
 from turnstate_backends.stores import open_store
 
 SCENARIOS = [each.name for each in scenarios()]
-SQLITE_ONLY = [each.name for each in releases()]
 # What these hold is compared by tests of their own: class instances, deltas, ciphertext.
 OTHER_VALUES = {"values", "deltas", "encrypted", "functional"}
-# LangGraph's own saver reads no encrypted row without its key, and not the layout before 1.0.
-NOT_THROUGH_A_SAVER = {"encrypted", "release-0.1.19"}
+# LangGraph's own saver reads no encrypted row without its key.
+NOT_THROUGH_A_SAVER = {"encrypted"}
 
 
 def history_of(store: Store, thread: Thread) -> ThreadHistory:
@@ -95,7 +93,7 @@ def assert_thread(store: Store, thread: Thread, scenario: str) -> None:
         assert_writers(history, thread)
 
 
-@pytest.mark.parametrize("name", [*SCENARIOS, *SQLITE_ONLY])
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_a_recorded_sqlite_store_gives_what_the_graph_had(name: str) -> None:
     recorded = recording(name)
     with open_store(str(recorded.path)) as store:
@@ -103,7 +101,7 @@ def test_a_recorded_sqlite_store_gives_what_the_graph_had(name: str) -> None:
             assert_thread(store, thread, name)
 
 
-@pytest.mark.parametrize("name", [*SCENARIOS, *SQLITE_ONLY])
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_the_order_of_rows_in_the_file_changes_nothing(name: str, tmp_path: Path) -> None:
     recorded = recording(name)
     path = copy_db(recorded.path, tmp_path)
@@ -121,9 +119,7 @@ def test_the_same_runs_on_postgres_give_what_the_graph_had(name: str, pg_dsn: st
             assert_thread(store, thread, name)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in [*SCENARIOS, *SQLITE_ONLY] if name not in NOT_THROUGH_A_SAVER]
-)
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in NOT_THROUGH_A_SAVER])
 def test_the_same_rows_through_a_saver_give_what_the_graph_had(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

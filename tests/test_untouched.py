@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from cli_run import run
-from recorded import copy_db, recording, releases, scenarios
+from recorded import Recording, copy_db, scenarios
+from releases import IDS, unpack
 
 
 def held(folder: Path) -> dict[str, tuple[str, int]]:
@@ -19,12 +20,8 @@ def held(folder: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-@pytest.mark.parametrize("name", [each.name for each in (*scenarios(), *releases())])
-def test_every_command_leaves_every_recorded_store_as_it_was(name: str, tmp_path: Path) -> None:
-    recorded = recording(name)
-    path = copy_db(recorded.path, tmp_path)
-    before = held(tmp_path)
-    thread = next(iter(recorded.threads))
+def assert_left_as_it_was(path: Path, thread: str) -> None:
+    before = held(path.parent)
     for argv in (
         ["threads", "--turns"],
         ["turns", "--", thread],
@@ -40,4 +37,14 @@ def test_every_command_leaves_every_recorded_store_as_it_was(name: str, tmp_path
     ):
         result = run(argv[0], "--store", str(path), *argv[1:])
         assert result.code in (0, 4, 5, 6), (argv, result.err)
-        assert held(tmp_path) == before, argv
+        assert held(path.parent) == before, argv
+
+
+@pytest.mark.parametrize("recorded", scenarios(), ids=lambda each: each.name)
+def test_every_command_leaves_every_recorded_store_as_it_was(recorded: Recording, tmp_path: Path) -> None:
+    assert_left_as_it_was(copy_db(recorded.path, tmp_path), next(iter(recorded.threads)))
+
+
+@pytest.mark.parametrize("release", IDS)
+def test_every_command_leaves_the_store_of_every_release_as_it_was(release: str, tmp_path: Path) -> None:
+    assert_left_as_it_was(unpack(release, tmp_path), "linear")
