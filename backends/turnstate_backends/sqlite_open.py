@@ -526,6 +526,12 @@ def _hot_journal(name: str) -> StoreError:
 
 
 def _unreadable(name: str, error: OSError) -> StoreError:
+    if isinstance(error, FileNotFoundError) and (wal := beside(Path(name), "-wal")).is_file():
+        return StoreError(
+            f"cannot open {name}",
+            f"there is no such file, only {wal.name}, its write-ahead log, which holds the latest changes alone",
+            "restore the database that belongs to this -wal, and keep the -wal beside it",
+        )
     if isinstance(error, FileNotFoundError):
         return StoreError(f"cannot open {name}", "there is no such file", "check the path")
     if isinstance(error, PermissionError):

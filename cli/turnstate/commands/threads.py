@@ -21,6 +21,7 @@ Examples:
   turnstate threads --store agent.db
   turnstate threads 'user-42*' --since 7d
   turnstate threads --limit 20 --turns
+  turnstate threads user-42 --namespaces
   turnstate threads --jsonl | jq -r .thread
 
 Only keys are read, no state; --turns reads each listed thread's conversation as far as it must.
@@ -38,6 +39,10 @@ def threads(
     limit: options.Limit = None,
     since: options.Since = None,
     turns: Annotated[bool, typer.Option("--turns", help="Count each thread's turns.")] = False,
+    namespaces: Annotated[
+        bool,
+        typer.Option("--namespaces", help="A row per namespace, as --ns takes it. JSON lists them always."),
+    ] = False,
     messages: options.Messages = "messages",
     turns_by: options.TurnsBy = None,
     store: options.Store = None,
@@ -61,9 +66,11 @@ def threads(
             total = _turns(opened, row, messages, turns_by) if turns else None
             lines.append((row, time_of(opened, row, row.first), last, total))
     if out.form == "text":
-        from turnstate.render.listings import write_threads
+        from turnstate.render.listings import write_namespaces, write_threads
 
-        if lines:
+        if lines and namespaces:
+            write_namespaces(out.screen, [row for row, *_ in lines])
+        elif lines:
             write_threads(out.screen, lines)
         else:
             out.screen.note("no threads match" if pattern or since else "the store has no threads")

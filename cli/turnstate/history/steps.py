@@ -18,6 +18,7 @@ ERROR, INTERRUPT, RESUME, NO_WRITES = "__error__", "__interrupt__", "__resume__"
 SPECIAL = (ERROR, INTERRUPT, RESUME, "__scheduled__", "__error_source_node__")
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
 _INTERNAL = ("__", "branch:", "start:", "join:")
+_ROOT = "__root__"  # the whole state of a graph whose schema is one value (``langgraph.graph.state``)
 
 Arrival = Literal["first", "input", "update", "fork", "step", "run"]
 """How a row came to be: nothing before it is kept; it took an input; ``update_state``; a copy; one super-step; or
@@ -42,7 +43,7 @@ class Step:
 
 def is_internal(channel: str) -> bool:
     """Whether the channel is LangGraph's own bookkeeping and not part of an application's state."""
-    return channel.startswith(_INTERNAL)
+    return channel.startswith(_INTERNAL) and channel != _ROOT
 
 
 def is_trigger(write: Write) -> bool:

@@ -56,6 +56,12 @@ def write_threads(screen: Screen, lines: Sequence[ThreadLine]) -> None:
     write_table(screen, columns, rows)
 
 
+def write_namespaces(screen: Screen, threads: Sequence[ThreadRow]) -> None:
+    """One row per namespace; that of the root graph is empty."""
+    rows = [[Cell(row.id), Cell(ns)] for row in threads for ns in row.namespaces]
+    write_table(screen, [Column("thread", text=True), Column("namespace", text=True)], rows)
+
+
 def write_turns(screen: Screen, report: TurnReport) -> None:
     """One row per span of turns."""
     columns = [
