@@ -47,7 +47,7 @@ def checkpoint(name: str, turn: int, thread: str = "demo") -> str:
             5,
             "",
             "turn_no_longer_retained: turn 1 was pruned; turns that can be read: 2, 3; "
-            "6 deleted checkpoints left write rows behind, which may still tell\n",
+            "6 deleted checkpoints left writes behind, see gaps --writes\n",
         ),
         (
             "demo-pruned-writes",

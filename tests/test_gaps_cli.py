@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,9 +35,67 @@ def test_gaps_are_one_line_each_with_the_evidence_last() -> None:
         "turns that can be read as they ended: 2, 3 of 3",
         "left: writes hold a channel without reducer and entries of a mapping whole, "
         "and of other reducers only what was added",
-        "11 write rows hang on 6 checkpoints not kept",
+        "11 write rows hang on 6 checkpoints not kept, see gaps THREAD --writes",
     ]
     assert result.code == 0
+
+
+LEFT = [  # step, node, channel and value of what deleted checkpoints left behind
+    (-1, "__start__", "messages", "Find the area of Copenhagen"),
+    (0, "tool", "tool_state", {"gazet/get_aoi/bbox": [12.4, 55.5, 12.7, 55.8]}),
+    (0, "tool", "plan", "look up the area"),
+    (1, "answer", "messages", "Copenhagen lies within 12.4, 55.5, 12.7, 55.8."),
+    (3, "__start__", "messages", "Describe it"),
+    (4, "tool", "tool_state", {}),
+    (5, "answer", "messages", "A capital on two islands, with a harbour between them."),
+]
+
+
+def _short(write: dict[str, Any]) -> tuple[Any, ...]:
+    value = write["value"]
+    if write["channel"] == "messages":
+        value = value[0]["$value"]["content"]
+    elif write["channel"] == "tool_state":
+        value = {name: entry["value"] for name, entry in value.items()}
+    return write["step"], write["node"], write["channel"], value
+
+
+def test_writes_without_a_checkpoint_can_be_read() -> None:
+    told = run("gaps", "demo", "--writes", "--json", "--store", PRUNED).document
+    assert (told["schema"], told["thread"], told["namespace"]) == ("turnstate.writes/1", "demo", "")
+    assert [_short(write) for write in told["writes"]] == LEFT
+    lines = run("gaps", "demo", "--writes", "--jsonl", "--store", PRUNED).documents
+    head = {"schema": "turnstate.writes/1", "thread": "demo", "namespace": ""}
+    assert lines == [{**head, **write} for write in told["writes"]]
+    kept = {
+        row["checkpoint"]
+        for row in run("log", "demo", "--jsonl", "--store", PRUNED).documents
+        if "gap" not in row
+    }
+    assert not kept & {write["checkpoint"] for write in told["writes"]}
+    table = run("gaps", "demo", "--writes", "--store", PRUNED)
+    rows = [re.split(r" {2,}", line.strip()) for line in table.out.splitlines()]
+    assert rows[0] == ["CHECKPOINT", "TIME", "STEP", "NODE", "CHANNEL", "SIZE", "VALUE"]
+    assert [(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows[1:]] == [
+        (write["checkpoint"], write["time"], write["step"], write["node"], write["channel"])
+        for write in told["writes"]
+    ]
+    everything = run("gaps", "demo", "--writes", "--all", "--jsonl", "--store", PRUNED).documents
+    assert len(everything) == 11
+    assert len([write for write in everything if write["channel"].startswith("branch:to:")]) == 4
+
+
+def test_a_pruned_turn_leads_to_the_writes_that_are_left() -> None:
+    result = run("show", "demo", "plan", "--turn", "1", "--store", PRUNED)
+    assert result.err.endswith("6 deleted checkpoints left writes behind, see gaps --writes\n")
+    none = run("gaps", "demo", "--writes", "--exit-code", "--store", store("demo"))
+    assert (none.code, none.out) == (0, "")
+    assert run("gaps", "demo", "--writes", "--exit-code", "--store", PRUNED).code == 1
+
+
+@pytest.mark.parametrize("argv", [["--writes"], ["demo*", "--writes"], ["demo", "--all"]])
+def test_writes_are_listed_of_one_thread(argv: list[str]) -> None:
+    assert run("gaps", *argv, "--store", PRUNED).code == 2
 
 
 def test_steps_that_turns_share_are_said_to_be_shared() -> None:

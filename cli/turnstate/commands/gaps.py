@@ -16,6 +16,7 @@ from turnstate.commands.threads import time_of
 
 if TYPE_CHECKING:
     from turnstate.history.gaps import GapReport
+    from turnstate.history.thread import ThreadHistory
     from turnstate.render.gaps import Loss
     from turnstate_backends.interface import Store, ThreadRow
 
@@ -26,11 +27,14 @@ Examples:
   turnstate gaps THREAD
   turnstate gaps --since 7d --jsonl
   turnstate gaps 'user-42*' --exit-code
+  turnstate gaps THREAD --writes
 
 pruned: the turn's end is gone. thinned: it is kept, steps of the turn are gone.
 value_missing: a checkpoint is kept and a value of it is not. not_recorded: steps
 that durability="exit" never stored, no loss. Without a thread, every thread of the
-store is looked at, and those that lost something are listed.
+store is looked at, and those that lost something are listed. --writes lists the
+writes that deleted checkpoints left behind, with when and by which node they were
+made as far as the rows tell.
 """
 
 
@@ -48,6 +52,10 @@ def gaps(
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 1 when something is no longer retained.")
     ] = False,
+    writes: Annotated[
+        bool, typer.Option("--writes", help="List what was written on checkpoints that are gone.")
+    ] = False,
+    internal: options.Internal = False,
     limit: options.Limit = None,
     since: options.Since = None,
     ns: options.Namespace = "",
@@ -61,6 +69,7 @@ def gaps(
     color: options.Color = "auto",
 ) -> None:
     out = session.output(json=json, jsonl=jsonl, color=color)
+    _only_with(writes or not internal, "--all", "--writes")
     most = options.most(limit)
     after = None if since is None else options.moment(since, "--since")
     with (
@@ -71,6 +80,7 @@ def gaps(
 
         if thread is None or _is_pattern(opened, thread):
             _only_with(branch is None, "--branch", "one thread")
+            _only_with(not writes, "--writes", "one thread")
             rows = _active(opened, thread, ns, most, after)
             histories = (
                 session.history_of(opened, row.id, ns=ns, branch=None, messages=messages, turns_by=turns_by)
@@ -83,9 +93,12 @@ def gaps(
             history = session.history_of(
                 opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by
             )
-            report = gap_report(history)
-            found = bool(report.losses)
-            _write_one(out, report)
+            if writes:
+                found = _write_writes(out, history, internal=internal)
+            else:
+                report = gap_report(history)
+                found = bool(report.losses)
+                _write_one(out, report)
     raise typer.Exit(FOUND if found and exit_code else CLEAN)
 
 
@@ -122,6 +135,23 @@ def _write_one(out: session.Output, report: GapReport) -> None:
         documents.write_jsonl(out.screen, list(gaps_lines(report)))
     else:
         write_gaps(out.screen, report)
+
+
+def _write_writes(out: session.Output, history: ThreadHistory, *, internal: bool) -> bool:
+    """What deleted checkpoints left behind; whether there is any."""
+    from turnstate.history.orphans import orphaned, orphaned_writes
+    from turnstate.render import documents, orphans
+    from turnstate.render.log import write_document
+
+    rows = orphaned_writes(history, internal=internal)
+    if out.form == "text":
+        orphans.write_orphans(out.screen, rows)
+    elif out.form == "json":
+        write_document(out.screen, orphans.orphan_lines(out.screen, history.thread, history.ns, rows))
+    else:
+        for document in orphans.orphan_documents(history.thread, history.ns, rows):
+            documents.write_jsonl(out.screen, [document])
+    return bool(orphaned(history))
 
 
 def _write_many(out: session.Output, reports: Iterator[GapReport]) -> bool:

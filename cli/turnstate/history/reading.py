@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
+from turnstate.history.orphans import orphaned
 from turnstate.history.sealing import is_encrypted
 from turnstate.history.sharing import shared_with
 from turnstate.history.thread import ThreadHistory
@@ -180,10 +181,8 @@ def pruned_words(history: ThreadHistory, what: str, more: str = "") -> str:
     """What was pruned, what can still be read, and what else may tell."""
     can = ", ".join(map(str, history.turns.retained)) or "none"
     words = f"{what}; turns that can be read: {can}{more}"
-    if orphans := sorted(set(history.writes) - set(history.forest.rows)):
-        words += (
-            f"; {_count(len(orphans), 'deleted checkpoint')} left write rows behind, which may still tell"
-        )
+    if gone := orphaned(history):
+        words += f"; {_count(len(gone), 'deleted checkpoint')} left writes behind, see gaps --writes"
     return words
 
 

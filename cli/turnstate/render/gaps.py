@@ -269,7 +269,7 @@ def _orphan_notes(orphans: Orphans) -> Iterator[str]:
     if orphans.writes:
         verb = "hangs" if orphans.writes == 1 else "hang"
         gone = counted(orphans.checkpoints, "checkpoint")
-        yield f"{counted(orphans.writes, 'write row')} {verb} on {gone} not kept"
+        yield f"{counted(orphans.writes, 'write row')} {verb} on {gone} not kept, see gaps THREAD --writes"
     if orphans.newer:
         yield f"{orphans.newer} of these checkpoints would be newer than the head: deleted, or never stored"
     if orphans.blobs:
