@@ -1,4 +1,4 @@
-"""The layers: ``commands → render, history → backends``; Typer only in commands, Rich only in render."""
+"""The layers: ``commands → render → checking → history → backends``; Typer only in commands, Rich only in render."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ ALLOWED = {
     "commands": {
         "turnstate.commands",
         "turnstate.render",
+        "turnstate.checking",
         "turnstate.history",
         "turnstate_backends",
         "typer",
     },
-    "render": {"turnstate.render", "turnstate.history", "turnstate_backends", "rich"},
+    "render": {"turnstate.render", "turnstate.checking", "turnstate.history", "turnstate_backends", "rich"},
+    "checking": {"turnstate.checking", "turnstate.history", "turnstate_backends"},
     "history": {"turnstate.history", "turnstate_backends"},
     "backends": {"turnstate_backends"},
 }
@@ -65,6 +67,7 @@ def test_every_module_belongs_to_a_layer() -> None:
     assert {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"} == {
         "commands",
         "render",
+        "checking",
         "history",
     }
 

@@ -14,13 +14,14 @@ VARIABLE = "TURNSTATE_STORE"
 _secrets: set[str] = set()
 
 
-def store_address(option: str | None, env: Mapping[str, str], folder: Path) -> str:
+def store_address(option: str | None, env: Mapping[str, str], folder: Path, file: Path | None = None) -> str:
     """The address of the store.
 
     Args:
         option: ``--store``; wins.
         env: ``TURNSTATE_STORE`` comes next.
         folder: Where the search for ``turnstate.toml`` and ``pyproject.toml`` begins; goes on in its parents.
+        file: Another configuration file, which is looked into first.
 
     Raises:
         Refused: None is given, or a configuration file cannot be read.
@@ -29,6 +30,8 @@ def store_address(option: str | None, env: Mapping[str, str], folder: Path) -> s
         return option
     if given := env.get(VARIABLE):
         return given
+    if file is not None and (found := _configured(file.absolute(), ())) is not None:
+        return found
     for parent in (folder, *folder.parents):
         for name, table in (("turnstate.toml", ()), ("pyproject.toml", ("tool", "turnstate"))):
             found = _configured(parent / name, table)

@@ -480,7 +480,7 @@ def write_notes(screen: Screen, report: DiffReport) -> None:
         screen.note(one_line(f"{report.asked} is there at neither end"), "yellow")
     elif not report.changes and not report.incomparable:
         screen.note("no differences")
-    screen.note(f"{_end(report.old)} → {_end(report.new)}")
+    screen.note(f"{end_in_words(report.old)} → {end_in_words(report.new)}")
     for end in (report.old, report.new):
         if end.borrowed and end.turn is not None:
             screen.note(
@@ -491,7 +491,8 @@ def write_notes(screen: Screen, report: DiffReport) -> None:
         screen.note(note)
 
 
-def _end(end: End) -> str:
+def end_in_words(end: End) -> str:
+    """Turn and checkpoint of one end of a comparison."""
     turn = "the fork" if end.at_fork else f"turn {end.turn}" if end.turn is not None else ""
     return one_line(f"{turn} · checkpoint {end.checkpoint}" if turn else f"checkpoint {end.checkpoint}")
 
