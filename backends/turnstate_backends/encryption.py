@@ -53,6 +53,16 @@ def unsealed(stored: Stored, head: int | None = None) -> Stored:
     return replace(stored, data=stored.data[:head])
 
 
+def sealed(stored: Stored) -> Stored:
+    """A payload that was opened here, encrypted again with the same key."""
+    from Crypto.Cipher import AES
+
+    cipher = AES.new(os.fsencode(os.environ[KEY_VARIABLE]), AES.MODE_EAX, nonce=os.urandom(_NONCE))
+    ciphertext, tag = cipher.encrypt_and_digest(stored.data)
+    data = cipher.nonce + tag + ciphertext
+    return Stored(f"{stored.type}+aes", data, len(data), encrypted=True)
+
+
 def opened(stored: Stored) -> Stored:
     """An encrypted payload as it was before.
 

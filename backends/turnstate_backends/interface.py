@@ -7,7 +7,7 @@ never decides what a turn is. All reads of one opened store see one state of it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -116,6 +116,28 @@ class Write:
     rank: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class WholeRow:
+    """One checkpoint row as ``SqliteSaver`` would hold it.
+
+    Attributes:
+        id: ``checkpoint_id``.
+        parent: ``parent_checkpoint_id``; None at a root.
+        state: The ``checkpoint`` payload, whole and as the store holds it, encrypted or not. Where the store keeps
+            values in rows of their own, put together from these.
+        metadata: JSON as stored; None where there is none.
+        missing: Version by channel of the values that the row refers to and the store has lost.
+        apart: Payload and version by channel of the values that no payload of SQLite's can hold.
+    """
+
+    id: str
+    parent: str | None
+    state: Stored
+    metadata: bytes | None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    apart: Mapping[str, tuple[str, Stored]] = field(default_factory=dict)
+
+
 def source_of(stored: object) -> str | None:
     """``metadata.source`` as one of LangGraph's four words; None for anything else that a writer put there."""
     return stored if isinstance(stored, str) and stored in _SOURCES else None
@@ -171,6 +193,7 @@ class Store(Protocol):
         channels: Collection[str] | None = None,
         checkpoints: Collection[str] | None = None,
         head: int | None = 0,
+        opened: bool = True,
     ) -> Iterable[Write]:
         """Write rows of one namespace, in no particular order, those without a checkpoint included.
 
@@ -178,6 +201,7 @@ class Store(Protocol):
             channels: Only these channels; all when None.
             checkpoints: Only on these checkpoints; all when None.
             head: Bytes of each payload to read; 0 reads none of it, None the whole.
+            opened: Whether to open encrypted payloads where that is possible.
         """
 
     def versions(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, Mapping[str, str]]:
@@ -224,6 +248,19 @@ class Store(Protocol):
 
         Empty where a checkpoint holds its values itself.
         """
+
+    def spaces(self, thread: str) -> Collection[str]:
+        """Each namespace in which the thread has a row of any kind, those with writes alone included."""
+
+    def whole(self, thread: str, ns: str, checkpoints: Sequence[str]) -> Iterator[WholeRow]:
+        """The named checkpoints as a SQLite file would hold them, one state at a time. Missing ones are left out.
+
+        Raises:
+            StoreError: Also where encrypted values would have to be opened to be put together, and cannot be.
+        """
+
+    def left_values(self, thread: str, ns: str) -> Iterable[tuple[str, str | None, Stored]]:
+        """(channel, version, payload as stored) of :meth:`unreferenced_values`."""
 
     def close(self) -> None:
         """End the snapshot. Safe to call twice."""

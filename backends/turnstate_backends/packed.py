@@ -170,6 +170,11 @@ def ext_code(data: bytes, at: int = 0) -> int:
     return code - 256 if code > 127 else code
 
 
+def scalar(data: bytes, at: int) -> tuple[Any, int]:
+    """The null, boolean or number at ``at``, within bytes that :func:`extent` has passed, and where it ends."""
+    return _scalar(data, at, data[at], 0, False)
+
+
 def text_at(data: bytes, at: int) -> tuple[str, int]:
     """The text at ``at`` and where the next value begins.
 

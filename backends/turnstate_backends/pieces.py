@@ -130,7 +130,7 @@ def set_of(parts: Sequence[Stored]) -> Stored:
     Raises:
         Unreadable: One of them is no msgpack.
     """
-    return _sliced(_instance(packed.CLASS_OF_ONE, SETS[0], array(parts).data))
+    return _sliced(instance(packed.CLASS_OF_ONE, SETS[0], array(parts).data))
 
 
 def packed_value(value: Any) -> Stored:
@@ -149,11 +149,11 @@ def _pack(value: Any) -> bytes:
     if kind is dict:
         return bytes(_packer().pack_map_header(len(value))) + b"".join(_joined(value.items()))
     if kind is set or kind is frozenset:
-        return _instance(packed.CLASS_OF_ONE, f"builtins.{kind.__name__}", _pack(list(value)))
+        return instance(packed.CLASS_OF_ONE, f"builtins.{kind.__name__}", _pack(list(value)))
     if isinstance(value, Tagged):
         if value.masked or is_secret(value.type):
             raise TypeError("a secret")
-        return _instance(packed.CLASS_OF_ONE, value.type, _pack(value.value))
+        return instance(packed.CLASS_OF_ONE, value.type, _pack(value.value))
     if isinstance(value, Absent):
         raise TypeError("a part that could not be read")
     if value is not None and kind not in (bool, int, float, str, bytes):
@@ -170,7 +170,8 @@ def _joined(items: Iterable[tuple[Any, Any]]) -> Iterable[bytes]:
         yield _pack(item)
 
 
-def _instance(code: int, name: str, argument: bytes) -> bytes:
+def instance(code: int, name: str, argument: bytes) -> bytes:
+    """An extension that names a class and its packed argument."""
     module, _, cls = name.rpartition(".")
     packer = _packer()
     body = packer.pack_array_header(3) + packer.pack(module) + packer.pack(cls) + argument

@@ -20,9 +20,20 @@ from typing import Any, Final, Self
 import psycopg
 from psycopg import sql
 
+from turnstate_backends import heads, payload
 from turnstate_backends.address import PostgresAddress, spellings_of
-from turnstate_backends.encryption import has_key, unsealed
-from turnstate_backends.interface import Checkpoint, ThreadRow, Write, delta_updates, source_of, step_of
+from turnstate_backends.assembly import assembled
+from turnstate_backends.encryption import has_key, is_sealed, sealed, unsealed
+from turnstate_backends.interface import (
+    Checkpoint,
+    StoreError,
+    ThreadRow,
+    WholeRow,
+    Write,
+    delta_updates,
+    source_of,
+    step_of,
+)
 from turnstate_backends.postgres_connection import SETTINGS, begin, connect, unchecked_text
 from turnstate_backends.postgres_errors import store_errors
 from turnstate_backends.postgres_layout import LAYOUT, TABLES, layout
@@ -180,6 +191,20 @@ where v.version is not null and v.inlined is distinct from ''
   )
 """
 
+# A checkpoint without its values, and what else its row holds.
+ROWS: Final = """
+select {id}, {parent}, c.metadata::text,
+       case when jsonb_typeof(c.checkpoint) = 'object' then (c.checkpoint - 'channel_values')::text
+            else c.checkpoint::text end
+from {checkpoints} c where c.thread_id = %s and c.checkpoint_ns = %s and {id} = any(%s)
+"""
+
+SPACES: Final = """
+select checkpoint_ns from {checkpoints} where thread_id = %(thread)s
+union select checkpoint_ns from {writes} where thread_id = %(thread)s
+union select checkpoint_ns from {blobs} where thread_id = %(thread)s
+"""
+
 UNREFERENCED: Final = """
 with v as materialized (
     select distinct refs.key as channel, refs.value as version
@@ -189,7 +214,7 @@ with v as materialized (
     ) refs
     where c.thread_id = %(thread)s and c.checkpoint_ns = %(ns)s
 )
-select b.channel, {version} from {blobs} b
+select b.channel, {version}, {payload} from {blobs} b
 where b.thread_id = %(thread)s and b.checkpoint_ns = %(ns)s and b.type is distinct from 'empty'
   and not exists (select from v where v.channel = b.channel and {same_version})
 """
@@ -261,6 +286,7 @@ class PostgresStore:
         channels: Collection[str] | None = None,
         checkpoints: Collection[str] | None = None,
         head: int | None = 0,
+        opened: bool = True,
     ) -> Iterable[Write]:
         if self._storable([thread, ns]) != [thread, ns]:
             return
@@ -274,15 +300,16 @@ class PostgresStore:
             payload: sql.Composable = sql.SQL("w.blob")
         elif head > 0:
             payload = sql.SQL("substring(w.blob from 1 for {})").format(sql.Literal(min(head, 2**31 - 1)))
-            if has_key():  # an encrypted payload opens only whole
+            if opened and has_key():  # an encrypted payload opens only whole
                 payload = sql.SQL("case when w.type like '%%+aes' then w.blob else {} end").format(payload)
         else:
             payload = sql.SQL("null::bytea")
         for checkpoint, task, path, idx, channel, type_, data, size in self._stream(
             WRITES, params, payload=payload
         ):
-            stored = unsealed(Stored(type_, bytes(data or b""), size), head)
-            yield Write(checkpoint, task, path or "", idx, channel, stored)
+            stored = Stored(type_, bytes(data or b""), size)
+            value = unsealed(stored, head) if opened else stored
+            yield Write(checkpoint, task, path or "", idx, channel, value)
 
     def versions(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         return {
@@ -377,7 +404,73 @@ class PostgresStore:
     def unreferenced_values(self, thread: str, ns: str) -> Iterable[tuple[str, str | None]]:
         if self._storable([thread, ns]) != [thread, ns]:
             return ()
-        return self._all(UNREFERENCED, {"thread": thread, "ns": ns})
+        rows = self._stream(
+            UNREFERENCED, {"thread": thread, "ns": ns}, payload=sql.SQL("null::text, null::bytea")
+        )
+        return [(channel, version) for channel, version, *_ in rows]
+
+    def spaces(self, thread: str) -> Collection[str]:
+        if self._storable([thread]) != [thread]:
+            return ()
+        return sorted(ns for (ns,) in self._all(SPACES, {"thread": thread}))
+
+    def whole(self, thread: str, ns: str, checkpoints: Sequence[str]) -> Iterator[WholeRow]:
+        rows = {id_: row for id_, *row in self._named(ROWS, thread, ns, checkpoints)}
+        for id_, found in self.along(thread, ns, [id_ for id_ in checkpoints if id_ in rows]):
+            parent, metadata, fields = rows[id_]
+            yield self._whole(id_, parent or None, self._encoded(metadata), self._encoded(fields), found)
+
+    def _whole(
+        self,
+        id_: str,
+        parent: str | None,
+        metadata: bytes,
+        fields: bytes,
+        found: Mapping[str, Stored | Absent],
+    ) -> WholeRow:
+        stored = Stored("json", fields, len(fields))
+        parts = heads.entries(stored)
+        if parts is None or isinstance(found.get("*"), Absent):
+            return WholeRow(id_, parent, stored, metadata)
+        values = {name: value for name, value in found.items() if isinstance(value, Stored)}
+        if any(map(is_sealed, values.values())):
+            raise self._cannot_open(next(filter(is_sealed, values.values())))
+        state, held_apart = assembled(parts, values)
+        versions = _version_texts(parts["channel_versions"].data.decode("utf-8", "surrogateescape"))
+        if any(value.encrypted for value in values.values()):
+            state = sealed(state)
+        return WholeRow(
+            id_,
+            parent,
+            state,
+            metadata,
+            missing={
+                name: str(value.stored.get("version", ""))
+                for name, value in found.items()
+                if isinstance(value, Absent) and value.kind == "value_missing"
+            },
+            apart={name: (versions.get(name, ""), values[name]) for name in held_apart},
+        )
+
+    def _encoded(self, text: str) -> bytes:
+        return text.encode("utf-8", self._text_errors)
+
+    def _cannot_open(self, stored: Stored) -> StoreError:
+        return StoreError(
+            f"an encrypted value in {self.name} cannot be opened",
+            f"{payload.decode(stored).stored['reason']}; PostgreSQL has values one by one, SQLite all of a "
+            "checkpoint in one payload",
+            "Give the key, as to LangGraph.",
+        )
+
+    def left_values(self, thread: str, ns: str) -> Iterable[tuple[str, str | None, Stored]]:
+        if self._storable([thread, ns]) != [thread, ns]:
+            return
+        params = {"thread": thread, "ns": ns}
+        for channel, version, type_, data in self._stream(
+            UNREFERENCED, params, payload=sql.SQL("b.type, b.blob")
+        ):
+            yield channel, version, Stored(type_, bytes(data or b""), len(data or b""))
 
     def close(self) -> None:
         with suppress(psycopg.Error):

@@ -19,10 +19,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from turnstate_backends.address import SaverAddress
+from turnstate_backends.assembly import assembled
 from turnstate_backends.interface import (
     Checkpoint,
     StoreError,
     ThreadRow,
+    WholeRow,
     Write,
     delta_updates,
     source_of,
@@ -119,8 +121,9 @@ class SaverStore:
         channels: Collection[str] | None = None,
         checkpoints: Collection[str] | None = None,
         head: int | None = 0,
+        opened: bool = True,
     ) -> Iterable[Write]:
-        """Write rows of one namespace; those on checkpoints that are gone no saver tells of."""
+        """Write rows of one namespace; those on checkpoints that are gone no saver tells of, and all are open."""
         for checkpoint, row in self._rows(thread, ns).items():
             if checkpoints is not None and checkpoint not in checkpoints:
                 continue
@@ -184,6 +187,48 @@ class SaverStore:
         return ()
 
     def unreferenced_values(self, thread: str, ns: str) -> Iterable[tuple[str, str | None]]:
+        """None that a saver would tell of."""
+        return ()
+
+    def spaces(self, thread: str) -> Collection[str]:
+        """The namespaces that the saver lists."""
+        return sorted(self._spaces(thread))
+
+    def whole(self, thread: str, ns: str, checkpoints: Sequence[str]) -> Iterator[WholeRow]:
+        """The named checkpoints, encoded again as ``SqliteSaver`` would."""
+        for checkpoint, row in self._named(thread, ns, checkpoints):
+            found = self._fetched(thread, ns, row)
+            if found is None:
+                continue
+            fields = {str(name): value for name, value in _mapping(found.checkpoint).items()}
+            values = {
+                str(name): self._encoded(value)
+                for name, value in _mapping(fields.pop("channel_values", None)).items()
+            }
+            state, held_apart = assembled(
+                {name: self._encoder_form(value) for name, value in fields.items()},
+                {name: value for name, value in values.items() if isinstance(value, Stored)},
+            )
+            yield WholeRow(
+                checkpoint,
+                row.checkpoint.parent,
+                state,
+                json.dumps(dict(_mapping(found.metadata)), ensure_ascii=False, default=str).encode(
+                    "utf-8", "replace"
+                ),
+                missing={
+                    name: row.versions.get(name, "")
+                    for name, value in values.items()
+                    if isinstance(value, Absent)
+                },
+                apart={
+                    name: (row.versions.get(name, ""), value)
+                    for name, value in values.items()
+                    if name in held_apart and isinstance(value, Stored)
+                },
+            )
+
+    def left_values(self, thread: str, ns: str) -> Iterable[tuple[str, str | None, Stored]]:
         """None that a saver would tell of."""
         return ()
 
@@ -295,6 +340,10 @@ class SaverStore:
 
     # Values.
 
+    def _encoder_form(self, value: Any) -> Stored:
+        kind, data = self._encoder.dumps_typed(value)
+        return Stored(kind, bytes(data), len(data))
+
     def _encoded(self, value: Any) -> Stored | Absent:
         """A value as LangGraph would store it; no pickle."""
         try:
@@ -308,11 +357,11 @@ class SaverStore:
 def open_saver(address: SaverAddress) -> SaverStore:
     """Import what an address names and make a store of it. The saver's ``setup`` is not called.
 
-    Sets ``LANGGRAPH_STRICT_MSGPACK=true`` for this process unless the environment has it; a LangGraph that was
-    imported before keeps to what was set then.
+    Sets ``LANGGRAPH_STRICT_MSGPACK=true`` for this process unless the environment has it.
 
     Raises:
-        StoreError: It cannot be imported or opened, or is no saver; or LangGraph is not installed.
+        StoreError: It cannot be imported or opened, or is no saver; or LangGraph is not installed, or not strict
+            though it should be.
     """
     return SaverStore(SaverCalls(address))
 

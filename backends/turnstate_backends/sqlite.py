@@ -25,6 +25,7 @@ from turnstate_backends.interface import (
     Checkpoint,
     StoreError,
     ThreadRow,
+    WholeRow,
     Write,
     delta_updates,
     source_of,
@@ -64,6 +65,10 @@ _TABLES = "SELECT CAST(name AS BLOB) FROM sqlite_schema WHERE type = 'table' AND
 _COLUMNS = "SELECT CAST(name AS BLOB) FROM pragma_table_info(?)"
 _WITHOUT_ROWID = "SELECT wr FROM pragma_table_list(?) WHERE schema = 'main'"
 _ENCODING = "PRAGMA encoding"
+
+# A recording's table of values that no payload in it holds; it is made by turnstate_backends.recording.
+APART_TABLE = "turnstate_values"
+MISSING, APART, LEFT = "missing", "apart", "left"
 
 # Steps from key to key through the primary key's index; neither a row nor a state is looked at.
 _RECENT_THREADS = """
@@ -108,6 +113,15 @@ _PAYLOAD = f"""
 SELECT CAST(type AS BLOB), CAST(checkpoint AS BLOB)
 {_ROWS} AND checkpoint_id = CAST(? AS TEXT)
 """
+_WHOLE_ROW = f"""
+SELECT CAST(parent_id AS BLOB), CAST(type AS BLOB), CAST(checkpoint AS BLOB), CAST(metadata AS BLOB)
+{_ROWS} AND checkpoint_id = CAST(? AS TEXT)
+"""
+_SPACES = "SELECT DISTINCT CAST(checkpoint_ns AS BLOB) FROM {rows} WHERE thread_id = CAST(? AS TEXT)"
+_APART = """
+SELECT CAST(channel AS BLOB), CAST(version AS BLOB), CAST(kind AS BLOB), CAST(type AS BLOB), CAST(value AS BLOB)
+FROM main.turnstate_values WHERE thread_id = CAST(? AS TEXT) AND checkpoint_ns = CAST(? AS TEXT)
+"""
 _TIMES = f"""
 SELECT CAST(checkpoint_id AS BLOB),
        CASE WHEN json_valid(checkpoint, 2) THEN CAST(json_extract(checkpoint, '$.ts') AS BLOB) END,
@@ -137,12 +151,15 @@ class Layout:
         writes: The same for ``_WRITE_FIELDS``; None where the file has no such table.
         codec: Name of the Python codec for text as stored.
         writes_have_rowid: False for a table that somebody made ``WITHOUT ROWID``.
+        has_apart: The file is a recording that keeps some values apart from their checkpoints; see
+            :mod:`turnstate_backends.recording`.
     """
 
     checkpoints: str
     writes: str | None
     codec: str
     writes_have_rowid: bool = True
+    has_apart: bool = False
 
     def encode(self, text: str) -> bytes:
         """Text as the bytes that the store holds."""
@@ -170,6 +187,7 @@ class SqliteStore:
         self.name = database.name
         self._database = database
         self._layout = layout
+        self._tables = {"checkpoints": layout.checkpoints, "writes": layout.writes or ""}
 
     def threads(
         self, *, limit: int | None = None, pattern: str | None = None, thread: str | None = None
@@ -185,7 +203,7 @@ class SqliteStore:
         if pattern is not None:
             wanted = "matches_pattern(CAST(t AS BLOB))"
             self._database.define("matches_pattern", lambda stored: fnmatchcase(decode(stored), pattern))
-        recent = self._rows(_RECENT_THREADS, -1 if limit is None else limit, wanted=wanted)
+        recent = self._keys(_RECENT_THREADS, -1 if limit is None else limit, wanted=wanted)
         rows = (self._thread(thread_id) for (thread_id,) in list(recent))
         return [row for row in rows if row]
 
@@ -193,7 +211,7 @@ class SqliteStore:
         decode = self._layout.decode
         spaces = sorted(
             (decode(ns), int(rows), decode(first), decode(last))
-            for ns, rows, first, last in self._rows(_NAMESPACES, thread)
+            for ns, rows, first, last in self._keys(_NAMESPACES, thread)
         )
         if not spaces:
             return None
@@ -230,6 +248,7 @@ class SqliteStore:
         channels: Collection[str] | None = None,
         checkpoints: Collection[str] | None = None,
         head: int | None = 0,
+        opened: bool = True,
     ) -> Iterable[Write]:
         """Write rows of one namespace, also those whose checkpoint is gone."""
         if self._layout.writes is None:
@@ -243,7 +262,7 @@ class SqliteStore:
         part = _NOTHING if head == 0 else _WHOLE
         if head and self._layout.writes_have_rowid:
             part = _SHORT_OR_ROWID
-        decode, opens = self._layout.decode, has_key()
+        decode, opens = self._layout.decode, opened and has_key()
         for checkpoint, task, path, idx, channel, type_, size, data in self._rows(
             sql, *parameters, payload=part
         ):
@@ -251,13 +270,14 @@ class SqliteStore:
             if head and isinstance(data, int):
                 amount = size if opens and "+" in (type_text or "") else head
                 data = self._database.head_of_blob("writes", "value", data, amount)
+            value = Stored(type_text, data or b"", size)
             yield Write(
                 checkpoint=decode(checkpoint),
                 task=decode(task),
                 path=decode(path),
                 idx=idx,
                 channel=decode(channel),
-                value=unsealed(Stored(type_text, data or b"", size), head),
+                value=unsealed(value, head) if opened else value,
             )
 
     def versions(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, Mapping[str, str]]:
@@ -291,9 +311,12 @@ class SqliteStore:
     ) -> Iterator[tuple[str, Mapping[str, Stored | Absent]]]:
         """:meth:`values` of several checkpoints; every row here holds its whole state."""
         place = self._of(thread, ns)
+        apart = self._apart(thread, ns)
         for checkpoint in checkpoints:
             for type_, data in self._rows(_PAYLOAD, *place, self._layout.encode(checkpoint)):
-                yield checkpoint, _channels(self._stored(type_, data), channels)
+                stored = self._stored(type_, data)
+                found = _channels(stored, channels)
+                yield checkpoint, _with_apart(found, stored, apart) if apart else found
 
     def times(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, str]:
         """``ts`` of the named checkpoints, which stands before the values in each payload."""
@@ -306,12 +329,63 @@ class SqliteStore:
         return found
 
     def lost_values(self, thread: str, ns: str) -> Iterable[tuple[str, str, str]]:
-        """None: every row here holds its whole state."""
-        return ()
+        """None, as every row here holds its whole state; but a recording tells of those that its source had lost."""
+        lost = {at for at, value in self._apart(thread, ns).items() if isinstance(value, Absent)}
+        if not lost:
+            return ()
+        versions = self.versions(thread, ns, [row.id for row in self.checkpoints(thread, ns)])
+        return [(id, *at) for id, found in versions.items() for at in found.items() if at in lost]
 
     def unreferenced_values(self, thread: str, ns: str) -> Iterable[tuple[str, str | None]]:
-        """None: values go with their rows."""
-        return ()
+        """None, as values go with their rows; but a recording has those that its source had."""
+        return ((channel, version) for channel, version, _ in self.left_values(thread, ns))
+
+    def spaces(self, thread: str) -> Collection[str]:
+        """Each namespace in which the thread has checkpoints or writes."""
+        tables = [table for table in (self._layout.checkpoints, self._layout.writes) if table]
+        encoded = self._layout.encode(thread)
+        found = {ns for table in tables for (ns,) in self._rows(_SPACES, encoded, rows=table)}
+        return sorted(map(self._layout.decode, found))
+
+    def whole(self, thread: str, ns: str, checkpoints: Sequence[str]) -> Iterator[WholeRow]:
+        """The named checkpoints as they are; where no type is stored, with the one that their bytes show."""
+        decode, place = self._layout.decode, self._of(thread, ns)
+        apart = self._apart(thread, ns)
+        for checkpoint in checkpoints:
+            for parent, type_, data, metadata in self._rows(
+                _WHOLE_ROW, *place, self._layout.encode(checkpoint)
+            ):
+                state = Stored(None if type_ is None else decode(type_), data or b"", len(data or b""))
+                if type_ is None:
+                    state = replace(state, type=payload.encoding(state))
+                row = WholeRow(checkpoint, decode(parent) or None, state, metadata)
+                yield _row_with_apart(row, apart) if apart else row
+
+    def left_values(self, thread: str, ns: str) -> Iterable[tuple[str, str | None, Stored]]:
+        """None, but in a recording of a store that had some."""
+        return [
+            (channel, version, value)
+            for channel, version, kind, value in self._kept_apart(thread, ns)
+            if kind == LEFT
+        ]
+
+    def _apart(self, thread: str, ns: str) -> Mapping[tuple[str, str], Stored | Absent]:
+        """By channel and version, what a recording has of the values that its checkpoints refer to and do not hold."""
+        return {
+            (channel, version or ""): Absent("value_missing", {"version": version})
+            if kind == MISSING
+            else unsealed(value)
+            for channel, version, kind, value in self._kept_apart(thread, ns)
+            if kind != LEFT
+        }
+
+    def _kept_apart(self, thread: str, ns: str) -> Iterator[tuple[str, str | None, str, Stored]]:
+        if not self._layout.has_apart:
+            return
+        decode = self._layout.decode
+        for channel, version, kind, type_, data in self._rows(_APART, *self._of(thread, ns)):
+            stored = Stored(None if type_ is None else decode(type_), data or b"", len(data or b""))
+            yield decode(channel), None if version is None else decode(version), decode(kind), stored
 
     def _payloads(self, thread: str, ns: str, checkpoints: Collection[str]) -> Iterator[tuple[str, Stored]]:
         decode = self._layout.decode
@@ -326,9 +400,11 @@ class SqliteStore:
     def _of(self, thread: str, ns: str) -> tuple[bytes, bytes]:
         return self._layout.encode(thread), self._layout.encode(ns)
 
+    def _keys(self, sql: str, *parameters: Any, **parts: str) -> Iterator[tuple[Any, ...]]:
+        return self._database.rows(sql.format(**self._tables, **parts), parameters, by_index=True)
+
     def _rows(self, sql: str, *parameters: Any, **parts: str) -> Iterator[tuple[Any, ...]]:
-        tables = {"checkpoints": self._layout.checkpoints, "writes": self._layout.writes or ""}
-        return self._database.rows(sql.format(**tables, **parts), parameters)
+        return self._database.rows(sql.format(**self._tables, **parts), parameters)
 
     def close(self) -> None:
         """End the snapshot. Safe to call twice."""
@@ -380,7 +456,7 @@ def _layout(database: Database) -> Layout:
         raise _foreign(database.name, f"it has no table 'checkpoints'; its tables: {found}")
     checkpoints = _table(database, "checkpoints", _CHECKPOINT_FIELDS, codec)
     writes = _table(database, "writes", _WRITE_FIELDS, codec) if "writes" in tables else None
-    return Layout(checkpoints, writes, codec, _has_rowid(database, "writes"))
+    return Layout(checkpoints, writes, codec, _has_rowid(database, "writes"), APART_TABLE in tables)
 
 
 def _table(
@@ -483,6 +559,38 @@ def _channels(stored: Stored, channels: Collection[str] | None) -> dict[str, Sto
         for name in names
         if name in state.values or name in state.stored_versions
     }
+
+
+def _with_apart(
+    found: Mapping[str, Stored | Absent], stored: Stored, apart: Mapping[tuple[str, str], Stored | Absent]
+) -> Mapping[str, Stored | Absent]:
+    """The values of a checkpoint, those that it refers to and does not hold put in."""
+    state = _state(stored)
+    if isinstance(state, Absent):
+        return found
+    versions = state.versions
+    return {
+        name: apart.get((name, versions.get(name, "")), value) if isinstance(value, Absent) else value
+        for name, value in found.items()
+    }
+
+
+def _row_with_apart(row: WholeRow, apart: Mapping[tuple[str, str], Stored | Absent]) -> WholeRow:
+    state = _state(unsealed(row.state))
+    if isinstance(state, Absent):
+        return row
+    found = {
+        name: (version, apart[name, version])
+        for name, version in state.versions.items()
+        if (name, version) in apart
+    }
+    return replace(
+        row,
+        missing={name: version for name, (version, value) in found.items() if isinstance(value, Absent)},
+        apart={
+            name: (version, value) for name, (version, value) in found.items() if isinstance(value, Stored)
+        },
+    )
 
 
 def _as_kept(whole: Stored, part: Stored) -> Stored:

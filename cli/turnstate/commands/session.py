@@ -142,7 +142,7 @@ def history_of(
         reducers=reducers,
     )
     if not history.forest.rows:
-        raise _no_thread(store, thread, ns)
+        raise no_thread(store, thread, ns)
     lines = [history]
     if branch is not None:
         named = checkpoint_id(history, branch)
@@ -197,7 +197,8 @@ def checkpoint_id(history: ThreadHistory, prefix: str) -> str:
     raise Refused(f"{prefix!r} is the beginning of {len(found)} checkpoints", listed, "Give more of the id.")
 
 
-def _no_thread(store: Store, thread: str, ns: str) -> Missed:
+def no_thread(store: Store, thread: str, ns: str) -> Missed:
+    """That a thread, or this namespace of it, is not there; with what is."""
     here = store.threads(thread=thread)
     if here:
         names = [f"{name!r}" for name in here[0].namespaces]
