@@ -12,7 +12,7 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from turnstate.commands import branches, check, diff, gaps, keys, log, options, show, threads, turns
+from turnstate.commands import branches, check, diff, gaps, keys, log, options, record, show, threads, turns
 from turnstate.commands.address import redacted
 from turnstate.commands.exits import CLEAN, INTERRUPTED, USAGE, Refused
 from turnstate.commands.session import say
@@ -46,6 +46,7 @@ _VERBS = (
     ("gaps", gaps.gaps, gaps.HELP),
     ("branches", branches.branches, branches.HELP),
     ("check", check.check, check.HELP),
+    ("record", record.record, record.HELP),
 )
 
 
