@@ -375,6 +375,13 @@ def test_what_a_shell_would_not_take_as_one_plain_word_is_not_offered(tmp_path: 
     assert completed("turnstate turns ", TURNSTATE_STORE=str(path)) == ["demo", "x:1/a.b@c"]
 
 
+def test_completion_runs_no_saver(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from pathlib import Path\nPath('mark').touch()\nsaver = None\n")
+    assert completed("turnstate turns ", TURNSTATE_STORE="saver:mine:saver", PYTHONPATH=str(tmp_path)) == []
+    assert not (tmp_path / "mark").exists()
+    assert not Path("mark").exists()
+
+
 def test_completion_is_silent_without_a_store(tmp_path: Path) -> None:
     assert completed("turnstate turns ", TURNSTATE_STORE=str(tmp_path / "missing.db")) == []
 

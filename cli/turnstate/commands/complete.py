@@ -51,7 +51,10 @@ def _store(ctx: typer.Context) -> Iterator[Store]:
     from turnstate_backends.stores import open_store
 
     given = ctx.params.get("store") or (ctx.parent.params.get("store") if ctx.parent else None)
-    with open_store(store_address(given, os.environ, Path.cwd()), schema=ctx.params.get("schema")) as store:
+    address = store_address(given, os.environ, Path.cwd())
+    if address.startswith("saver:"):
+        raise ValueError("a key that is pressed must not run the user's code")
+    with open_store(address, schema=ctx.params.get("schema")) as store:
         yield store
 
 
