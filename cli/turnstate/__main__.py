@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 
+_INTERRUPTED = 130
+
 
 def main() -> int:
-    """Run the program; an interrupt while it is still being loaded ends like any other."""
+    """Run the program; an interrupt while it is being loaded, or has just ended, ends like any other."""
     try:
         from turnstate.commands.app import main as program
+
+        code = program()
+        # All is written. Python would answer an interrupt of its own clearing up with a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:
-        return 130
-    code = program()
-    if _others_run():
+        code = _INTERRUPTED
+    # Interrupted in text that it executes, as dataclasses have it do, Python would kill itself by the signal at its end.
+    if code == _INTERRUPTED or _others_run():
         os._exit(code)
     return code
 
