@@ -48,6 +48,8 @@ def soak(kind: str, store: str, reads: int) -> None:
             asked = time.monotonic()
             live.READS[number % len(live.READS)](ask, thread)
             longest = max(longest, time.monotonic() - asked)
+            if (number + 1) % 100 == 0:
+                print(f"{kind}: {number + 1} reads so far", file=sys.stderr)
         took = time.monotonic() - began
         beside = writer.fared()
         writer.end()
