@@ -20,7 +20,7 @@ def main() -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:
         code = _INTERRUPTED
-    # Interrupted in text that it executes, as dataclasses have it do, Python would kill itself by the signal at its end.
+    # Interrupted in text that it executes, as dataclasses have it do, Python would end by killing itself.
     if code == _INTERRUPTED or _others_run():
         os._exit(code)
     return code
