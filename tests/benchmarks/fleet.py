@@ -22,7 +22,7 @@ import psycopg
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from stores import kept_database  # first: it says where the next is found
+from stores import kept_database, sqlite_file  # first: it says where the next is found
 
 from scenarios.kit import AgentState, Saver, at, chain
 
@@ -77,23 +77,15 @@ def _moved(ids: Iterable[str], by: timedelta) -> dict[str, str]:
 
 
 def sqlite_fleet(folder: Path, fleet: Fleet) -> Path:
-    """The SQLite file of this fleet in ``folder``; made unless it is there."""
-    path = folder / f"{fleet.name}.db"
-    if path.exists():
-        return path
-    unfinished = path.with_suffix(".part")
-    for left_over in folder.glob(f"{unfinished.name}*"):
-        left_over.unlink()
-    connection = sqlite3.connect(unfinished, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA synchronous = OFF")
+    """The SQLite file of this fleet; see :func:`stores.sqlite_file`."""
+
+    def fill(connection: sqlite3.Connection) -> None:
         saver = SqliteSaver(connection)
         _record(saver)
         _copy_in_sqlite(connection, saver, fleet)
         _check(saver, fleet)
-    finally:
-        connection.close()
-    return unfinished.rename(path)
+
+    return sqlite_file(folder, fleet.name, fill)
 
 
 def _copy_in_sqlite(connection: sqlite3.Connection, saver: SqliteSaver, fleet: Fleet) -> None:

@@ -87,9 +87,9 @@ def _converse(saver: Saver, shape: Shape) -> None:
         agent.invoke({"messages": [question]}, at(THREAD), durability="sync")
 
 
-def sqlite_store(folder: Path, shape: Shape) -> Path:
-    """The SQLite file of this shape in ``folder``; recorded unless it is there. In WAL mode, as the saver leaves it."""
-    path = folder / f"{shape.name}.db"
+def sqlite_file(folder: Path, name: str, fill: Callable[[sqlite3.Connection], None]) -> Path:
+    """A SQLite file in ``folder``; filled unless it is there. In WAL mode, as the saver leaves it."""
+    path = folder / f"{name}.db"
     if path.exists():
         return path
     unfinished = path.with_suffix(".part")
@@ -98,10 +98,15 @@ def sqlite_store(folder: Path, shape: Shape) -> Path:
     connection = sqlite3.connect(unfinished, check_same_thread=False)
     try:
         connection.execute("PRAGMA synchronous = OFF")
-        _converse(SqliteSaver(connection), shape)
+        fill(connection)
     finally:
         connection.close()
     return unfinished.rename(path)
+
+
+def sqlite_store(folder: Path, shape: Shape) -> Path:
+    """The SQLite file of this shape; see :func:`sqlite_file`."""
+    return sqlite_file(folder, shape.name, lambda connection: _converse(SqliteSaver(connection), shape))
 
 
 @contextmanager
