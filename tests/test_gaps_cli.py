@@ -248,9 +248,11 @@ def test_a_terminal_gets_a_table_that_fits_it_and_tells_the_same_evidence_once(c
     seen = run_in_terminal("gaps", "demo", "--store", PRUNED, "--color", "never", columns=columns)
     assert max(map(len, seen.splitlines())) <= columns
     words = seen.split()
-    assert words[:5] == ["kind", "turns", "missing", "left", "evidence"]
+    assert words[:7] == ["kind", "turns", "missing", "steps", "between", "left", "evidence"]
     assert words.count("checkpoints") == 2  # in the evidence of both gaps, and in a note
     assert "the same" in seen
+    first = run("gaps", "demo", "--json", "--store", PRUNED).document["gaps"][0]["before"]
+    assert any(first.startswith(word) for word in words if len(word) >= 13)
     many = run_in_terminal("gaps", "--json", "--store", store("retention"), columns=columns)
     assert len(json.loads(many)) == 9
 

@@ -224,6 +224,31 @@ def test_a_terminal_of_80_columns_gets_no_longer_line() -> None:
         assert "\x1b" not in "".join(lines)
 
 
+@pytest.mark.parametrize("columns", [80, 100, 120, 200])
+def test_a_terminal_gets_ids_that_can_be_copied_and_times_that_a_server_log_has(columns: int) -> None:
+    versions = run("log", "demo", "plan", "--jsonl", *DEMO).documents
+    seen = run_in_terminal("log", "demo", "plan", "--color", "never", *DEMO, columns=columns).splitlines()
+    at = seen[0].index("checkpoint")
+    rows = [line for line in seen if re.match(r" {3}\d ", line)]
+    ids = [line[at:].split()[0] for line in rows]
+    for version, id in zip(versions, ids, strict=True):
+        shown = run("show", "demo", "plan", "--checkpoint", id, "--json", *DEMO).document
+        assert shown["checkpoint"] == version["checkpoint"]
+    day, time = versions[0]["time"][:19].split("T")
+    assert rows[0].split()[1] == day
+    assert f"{time}Z" in (rows[0] if columns > 80 else seen[2])
+
+
+def test_a_terminal_is_told_where_cells_were_cut_to_its_width() -> None:
+    narrow, wide = (
+        run_in_terminal("log", "demo", "messages", "--color", "never", *DEMO, columns=n) for n in (100, 200)
+    )
+    assert [("…" in seen, "what ends in … was cut" in seen) for seen in (narrow, wide)] == [
+        (True, True),
+        (True, False),
+    ]
+
+
 def test_a_terminal_gets_the_document_laid_out() -> None:
     seen = run_in_terminal("log", "demo", "plan", "--json", *DEMO, columns=80)
     assert json.loads(re.sub(r".*\x1b\[2K", "", seen))["turns_written"] == [1, 3]

@@ -98,7 +98,7 @@ def gaps(
             else:
                 report = gap_report(history)
                 found = bool(report.losses)
-                _write_one(out, report)
+                _write_one(out, report, history)
     raise typer.Exit(FOUND if found and exit_code else CLEAN)
 
 
@@ -125,7 +125,7 @@ def _is_pattern(store: Store, thread: str) -> bool:
     return is_glob(thread) and not store.threads(thread=thread)
 
 
-def _write_one(out: session.Output, report: GapReport) -> None:
+def _write_one(out: session.Output, report: GapReport, history: ThreadHistory) -> None:
     from turnstate.render import documents
     from turnstate.render.gaps import gaps_document, gaps_lines, write_gaps
 
@@ -134,7 +134,7 @@ def _write_one(out: session.Output, report: GapReport) -> None:
     elif out.form == "jsonl":
         documents.write_jsonl(out.screen, list(gaps_lines(report)))
     else:
-        write_gaps(out.screen, report)
+        write_gaps(out.screen, report, history.forest.rows)
 
 
 def _write_writes(out: session.Output, history: ThreadHistory, *, internal: bool) -> bool:
@@ -145,7 +145,7 @@ def _write_writes(out: session.Output, history: ThreadHistory, *, internal: bool
 
     rows = orphaned_writes(history, internal=internal)
     if out.form == "text":
-        orphans.write_orphans(out.screen, rows)
+        orphans.write_orphans(out.screen, rows, {*history.writes, *history.forest.rows})
     elif out.form == "json":
         write_document(out.screen, orphans.orphan_lines(out.screen, history.thread, history.ns, rows))
     else:

@@ -179,6 +179,12 @@ def forest(rows: Iterable[Checkpoint]) -> Forest:
     return Forest({row.id: row for row in rows})
 
 
+def telling_length(ids: Collection[str]) -> int:
+    """How many characters of each id tell them all apart: whole groups of a UUID, at least two."""
+    longest = max(map(len, ids), default=0)
+    return next((n for n in (13, 18, 23) if len({id[:n] for id in ids}) == len(ids)), longest)
+
+
 def matching(ids: Sequence[str], prefix: str) -> list[str]:
     """The checkpoint ids that begin with ``prefix``; exactly that one when it is a whole id."""
     return [prefix] if prefix in ids else sorted(id for id in ids if id.startswith(prefix))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from turnstate.history.branches import BranchReport, BranchRow, OwnTurn
@@ -11,7 +10,7 @@ from turnstate.history.times import iso
 from turnstate.render.documents import Document, present
 from turnstate.render.screen import Screen
 from turnstate.render.tables import captured
-from turnstate.render.text import ago, clip, counted, numbers, one_line
+from turnstate.render.text import clip, counted, numbers, one_line, second
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -124,7 +123,7 @@ def _label(row: BranchRow) -> Text:
     label = Text()
     label.append(row.tip, "bold" if row.current else "")
     label.append(f"\n{_place(row)}", "green" if row.current else "yellow")
-    when = "" if row.last_activity is None else f", {ago(row.last_activity, datetime.now(UTC))}"
+    when = "" if row.last_activity is None else f", {second(row.last_activity)}"
     label.append(f"\n{counted(row.checkpoints, 'checkpoint')}{when}", "dim")
     for turn in row.turns:
         label.append(f"\n{one_line(clip(_question(turn), _TEXT))}")
@@ -148,4 +147,4 @@ def branch_notes(report: BranchReport) -> Iterator[str]:
     elif report.skewed:
         yield f"clock skew: checkpoints whose id sorts before their parent's: {len(report.skewed)}"
     if len(report.rows) > 1:
-        yield "turns, keys and show follow a branch with --branch ID"
+        yield "turns, keys, show, log, diff and gaps follow a branch with --branch ID"

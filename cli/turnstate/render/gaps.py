@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from turnstate.history.gaps import Evidence, Gap, GapReport, Orphans
 from turnstate.history.holes import Part, Steps
 from turnstate.render.documents import Document, present
-from turnstate.render.listings import total_notes
+from turnstate.render.listings import id_length, total_notes
 from turnstate.render.screen import Screen
 from turnstate.render.tables import Cell, Column, Style, write_table
 from turnstate.render.text import counted, numbers, one_line
@@ -165,36 +165,35 @@ def write_array(screen: Screen, documents: Iterable[Document]) -> None:
     screen.data(last + "]" if last else "]")
 
 
-def write_gaps(screen: Screen, report: GapReport) -> None:
-    """One row per gap."""
+def write_gaps(screen: Screen, report: GapReport, ids: Collection[str]) -> None:
+    """One row per gap; ``ids`` are all checkpoints of the thread, among which a shortened id is told."""
     if report.gaps:
         columns = [
             Column("kind"),
             Column("turns"),
             Column("missing", right=True),
-            *([] if screen.interactive else [Column("steps"), Column("after"), Column("before")]),
+            Column("steps"),
+            *([Column("between", text=True)] if screen.interactive else [Column("after"), Column("before")]),
             Column("left"),
             Column("evidence", text=True),
         ]
         pairs = zip((None, *report.gaps), report.gaps, strict=False)
-        write_table(screen, columns, [_cells(screen, gap, before) for before, gap in pairs])
+        length = id_length(screen, ids)
+        write_table(screen, columns, [_cells(screen, gap, before, length) for before, gap in pairs])
     for note in gap_notes(report):
         screen.note(note)
 
 
-def _cells(screen: Screen, gap: Gap, before: Gap | None) -> list[Cell]:
+def _cells(screen: Screen, gap: Gap, before: Gap | None, length: int | None) -> list[Cell]:
     own = _own(gap)
     told = screen.interactive and before is not None and before.evidence == gap.evidence
-    where = [
-        Cell("" if own is None or not own.count else f"{own.first}..{own.last}"),
-        Cell(gap.after or ""),
-        Cell(gap.before),
-    ]
+    between = f"{gap.after[:length] if gap.after else 'the beginning'} and {gap.before[:length]}"
     return [
         Cell(gap.kind, _STYLES.get(gap.kind, "dim")),
         Cell(numbers(gap.turns)),
         Cell(_missing(gap)),
-        *([] if screen.interactive else where),
+        Cell("" if own is None or not own.count else f"{own.first}..{own.last}"),
+        *([Cell(between)] if screen.interactive else [Cell(gap.after or ""), Cell(gap.before)]),
         Cell(_left(gap)),
         Cell("the same" if told else "; ".join(evidence.words for evidence in gap.evidence)),
     ]

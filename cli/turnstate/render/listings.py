@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from itertools import groupby
 
+from turnstate.history.lines import telling_length
 from turnstate.history.listing import KeyReport, KeyRow, Stop, TurnReport, TurnRow
 from turnstate.history.sealing import Sealing
 from turnstate.history.times import iso
 from turnstate.history.turns import Turns
 from turnstate.history.versions import Written
 from turnstate.render.screen import Screen
-from turnstate.render.tables import Cell, Column, Style, write_table
-from turnstate.render.text import ago, clip, counted, numbers, one_line, size, took
+from turnstate.render.tables import CUT, Cell, Column, Style, write_table
+from turnstate.render.text import clip, counted, numbers, one_line, second, size, took
 from turnstate.render.values import value_text
 from turnstate_backends.interface import ThreadRow
 
 ThreadLine = tuple[ThreadRow, datetime | None, datetime | None, tuple[int, str] | None]
 """A thread, its first and last activity, and its turns where they were counted."""
 
+_WHOLE_IDS = 150  # columns of a terminal that has room for whole checkpoint ids
 _TEXT = 240  # characters of a long text on a terminal
 _ASIDES = 3  # that many are told, the others counted
 _STOPS = 5  # the same of errors and interrupts
@@ -39,8 +41,8 @@ def write_threads(screen: Screen, lines: Sequence[ThreadLine]) -> None:
         *([Column("turns", right=True)] if counts else []),
         Column("checkpoints", right=True),
         Column("namespaces", right=True),
-        Column("first"),
-        Column("last"),
+        Column("first", text=True),
+        Column("last", text=True),
     ]
     rows = [
         [
@@ -48,8 +50,8 @@ def write_threads(screen: Screen, lines: Sequence[ThreadLine]) -> None:
             *([Cell(_total(*turns) if turns else "")] if counts else []),
             Cell(str(row.checkpoints)),
             Cell(str(len(row.namespaces))),
-            Cell(_moment(screen, first)),
-            Cell(_moment(screen, last)),
+            Cell(moment_text(screen, first)),
+            Cell(moment_text(screen, last)),
         ]
         for row, first, last, turns in lines
     ]
@@ -67,7 +69,7 @@ def write_turns(screen: Screen, report: TurnReport) -> None:
     columns = [
         Column("turn", right=True),
         Column("status"),
-        Column("started"),
+        Column("started", text=True),
         Column("took", right=True),
         Column(
             "checkpoints" if screen.width >= 100 or not screen.interactive else "ckpts",
@@ -101,7 +103,7 @@ def _turn_cells(screen: Screen, rows: Sequence[TurnRow]) -> list[Cell]:
     return [
         Cell(number),
         Cell(status, style),
-        Cell(_moment(screen, row.started)),
+        Cell(moment_text(screen, row.started)),
         Cell("" if lasted is None or lasted < 0 else took(lasted)),
         Cell(str(row.checkpoints)),
         Cell(_text(screen, (", " if screen.interactive else ",").join(row.keys_written))),
@@ -216,25 +218,23 @@ def total_notes(turns: Turns) -> list[str]:
     return notes
 
 
-_ROOM_FOR_CHANNEL = 110  # columns of a terminal
-
-
 def write_keys(screen: Screen, report: KeyReport) -> None:
     """One row per key."""
     columns = [
         Column("key", text=True),
-        Column("channel"),
+        Column("channel", text=True),
         Column("type"),
         Column("size", right=True),
-        Column("written in"),
-        Column("last by"),
+        Column("written in", text=True),
+        Column("last by", text=True),
         Column("summary", text=True, one_line=True),
     ]
     rows = [_key_cells(screen, row) for row in report.rows]
     has_entries = any(row.key.entry for row in report.rows)  # a channel that is no mapping is its own key
-    if not has_entries or (screen.interactive and screen.width < _ROOM_FOR_CHANNEL):
+    if not has_entries:
         columns, rows = columns[:1] + columns[2:], [cells[:1] + cells[2:] for cells in rows]
-    write_table(screen, columns, rows)
+    if write_table(screen, columns, rows):
+        screen.note(CUT)
     where = f"turn {report.turn} · " if report.turn is not None else ""
     screen.note(f"{where}checkpoint {report.checkpoint}")
     if plain := [row.name for row in report.rows if row.plain]:
@@ -277,7 +277,13 @@ def _total(total: int, sure: str) -> str:
     return {"at_least": f"≥{total}", "estimate": f"~{total}"}.get(sure, str(total))
 
 
-def _moment(screen: Screen, moment: datetime | None) -> str:
+def id_length(screen: Screen, ids: Collection[str]) -> int | None:
+    """How many characters of an id are shown: all, or on a terminal without room for them what tells ``ids`` apart."""
+    return telling_length(ids) if screen.interactive and screen.width < _WHOLE_IDS else None
+
+
+def moment_text(screen: Screen, moment: datetime | None) -> str:
+    """To the second for a person, in full for a program; empty where it is not known."""
     if moment is None:
         return ""
-    return ago(moment, datetime.now(UTC)) if screen.interactive else iso(moment)
+    return second(moment) if screen.interactive else iso(moment)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from turnstate.history.diff import Operation, masked, masked_operations, patch
@@ -15,10 +14,10 @@ from turnstate.history.keys import Key
 from turnstate.history.log import KeyLog, Logged, change_in_words, value_of
 from turnstate.history.times import iso
 from turnstate.render.documents import Document, present, write_json
-from turnstate.render.listings import total_notes
+from turnstate.render.listings import id_length, moment_text, total_notes
 from turnstate.render.screen import Screen
-from turnstate.render.tables import Cell, Column, Style, write_table
-from turnstate.render.text import ago, clip, counted, numbers, one_line
+from turnstate.render.tables import CUT, Cell, Column, Style, write_table
+from turnstate.render.text import clip, counted, numbers, one_line
 from turnstate.render.values import json_text, value_text
 from turnstate_backends.values import Absent, Stored
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 SCHEMA = "turnstate.log/1"
 
 _WORDS = 240  # characters of what changed, on a terminal
-_WITH_IDS = 150  # columns of a terminal that has room for checkpoint ids
+_ONE_LINE = 100  # columns of a terminal that has room to say it in one line
 _STYLES: dict[str | None, Style] = {"added": "green", "removed": "red", "same": "dim", None: "yellow"}
 
 
@@ -68,32 +67,44 @@ def line_of(entry: Logged | Gap, shown: Shown) -> Line | Gap:
     return Line(replace(entry, before=None, now=None), words)
 
 
-def write_table_of(screen: Screen, entries: Iterable[Logged | Gap], shown: Shown) -> None:
-    """One row per version, and one per gap where it lies."""
+def write_table_of(
+    screen: Screen, entries: Iterable[Logged | Gap], shown: Shown, ids: Collection[str] = ()
+) -> None:
+    """One row per version, and one per gap where it lies.
+
+    Args:
+        screen: Where to.
+        entries: What to show.
+        shown: What of each version.
+        ids: All checkpoint ids of the thread: a terminal without room for a whole one gets what tells them apart.
+    """
     lines = [line_of(entry, shown) for entry in entries]
+    if not lines:
+        screen.note("nothing was written in what was asked for")
+        return
+    length = id_length(screen, ids)
     versions = [line.version for line in lines if isinstance(line, Line)]
     several = any(n > 1 for n in Counter((v.key, v.turns) for v in versions if v.turns).values())
     ends = several and not screen.interactive
-    ids = not screen.interactive or screen.width >= _WITH_IDS
     runs = any(version.run for version in versions)
     columns = [
         Column("turn", right=True),
         *([Column("key", text=True)] if shown.name else []),
-        Column("time"),
+        Column("time", text=True),
         Column("step", right=True),
         Column("node"),
         Column("change"),
         *([Column("ends")] if ends else []),
         *([Column("run", text=True)] if runs else []),
-        *([Column("checkpoint")] if ids else []),
-        Column("what", text=True, one_line=True),
+        Column("checkpoint", whole=True),
+        Column("what", text=True, one_line=screen.width >= _ONE_LINE),
     ]
 
     def cells(line: Line | Gap) -> list[Cell]:
         if not isinstance(line, Line):
             before = [Cell(numbers(line.turns).replace(" ", "")), *([Cell("")] if shown.name else [])]
-            after = [Cell("")] * (ends + runs + ids)
-            words = gap_in_words(line)
+            after = [Cell("")] * (ends + runs + 1)
+            words = gap_in_words(line, length)
             return [*before, Cell(""), Cell(""), Cell(""), Cell(line.kind, "red"), *after, Cell(words, "red")]
         version = line.version
         mark = "*" if several and not ends and version.ends_turn else ""
@@ -101,17 +112,18 @@ def write_table_of(screen: Screen, entries: Iterable[Logged | Gap], shown: Shown
         return [
             Cell(_turns(version)),
             *([Cell(shown.name(version.key), "bold")] if shown.name else []),
-            Cell(_moment(screen, version.time)),
+            Cell(moment_text(screen, version.time)),
             Cell("" if version.step is None else str(version.step)),
             Cell(",".join(version.nodes)),
             Cell(change_name(version) + mark, _STYLES.get(version.change, "")),
             *([Cell("*" if version.ends_turn else "")] if ends else []),
             *([Cell(version.run or "")] if runs else []),
-            *([Cell(version.checkpoint)] if ids else []),
+            Cell(version.checkpoint[:length]),
             Cell(words),
         ]
 
-    write_table(screen, columns, [cells(line) for line in lines])
+    if write_table(screen, columns, [cells(line) for line in lines]):
+        screen.note(CUT)
 
 
 def write_blocks(screen: Screen, entries: Iterable[Logged | Gap], shown: Shown) -> None:
@@ -142,7 +154,7 @@ def write_log(screen: Screen, log: KeyLog, shown: Shown, *, titled: bool) -> Non
     if shown.values or shown.patches:
         write_blocks(screen, log, shown)
     else:
-        write_table_of(screen, log, shown)
+        write_table_of(screen, log, shown, log.history.forest.rows)
     facts = _facts(log)
     if facts:
         screen.note(" · ".join(map(one_line, facts)))
@@ -192,18 +204,13 @@ def change_name(version: Logged) -> str:
     return "written" if not isinstance(version.now, Absent) else version.now.kind
 
 
-def gap_in_words(gap: Gap) -> str:
-    """Which rows are gone, in one line."""
-    where = f"before {gap.before}" if gap.after is None else f"between {gap.after} and {gap.before}"
+def gap_in_words(gap: Gap, length: int | None = None) -> str:
+    """Which rows are gone, in one line; so many characters of an id."""
+    before = gap.before[:length]
+    where = f"before {before}" if gap.after is None else f"between {gap.after[:length]} and {before}"
     turns = f" of turn{'s' if len(gap.turns) > 1 else ''} {numbers(gap.turns)}" if gap.turns else ""
     steps = f", steps {gap.steps.first} to {gap.steps.last}" if gap.steps else ""
     return f"rows{turns} are gone {where}{steps}"
-
-
-def _moment(screen: Screen, moment: datetime | None) -> str:
-    if moment is None:
-        return ""
-    return ago(moment, datetime.now(UTC)) if screen.interactive else iso(moment)
 
 
 def _value_text(version: Logged, reveal: bool) -> str:

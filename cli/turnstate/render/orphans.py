@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from turnstate.history.jsonform import jsonable
 from turnstate.history.orphans import OrphanedWrite
 from turnstate.history.summary import summary_of, type_of
 from turnstate.history.times import iso
 from turnstate.render.documents import Document, present
+from turnstate.render.listings import id_length, moment_text
 from turnstate.render.log import document_lines
 from turnstate.render.screen import Screen
 from turnstate.render.tables import Cell, Column, write_table
-from turnstate.render.text import counted
+from turnstate.render.text import counted, size
 from turnstate.render.values import json_text
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent
@@ -20,10 +21,11 @@ from turnstate_backends.values import Absent
 SCHEMA = "turnstate.writes/1"
 
 
-def write_orphans(screen: Screen, writes: Iterator[OrphanedWrite]) -> None:
-    """One row per write."""
+def write_orphans(screen: Screen, writes: Iterator[OrphanedWrite], ids: Collection[str]) -> None:
+    """One row per write; ``ids`` are all checkpoints of the thread, kept or not."""
+    length = id_length(screen, ids)
     columns = [
-        Column("checkpoint", text=True),
+        Column("checkpoint", whole=True),
         Column("time", text=True),
         Column("step", right=True),
         Column("node"),
@@ -31,7 +33,7 @@ def write_orphans(screen: Screen, writes: Iterator[OrphanedWrite]) -> None:
         Column("size", right=True),
         Column("value", text=True),
     ]
-    rows = [_cells(write) for write in writes]
+    rows = [_cells(screen, write, length) for write in writes]
     if rows:
         write_table(screen, columns, rows)
         screen.note(
@@ -42,16 +44,16 @@ def write_orphans(screen: Screen, writes: Iterator[OrphanedWrite]) -> None:
         screen.note("no writes of the application's channels were left behind")
 
 
-def _cells(write: OrphanedWrite) -> list[Cell]:
+def _cells(screen: Screen, write: OrphanedWrite, length: int | None) -> list[Cell]:
     value = decode(write.stored)
     summary = summary_of(value)
     return [
-        Cell(write.checkpoint),
-        Cell("" if write.time is None else iso(write.time)),
+        Cell(write.checkpoint[:length]),
+        Cell(moment_text(screen, write.time)),
         Cell("" if write.step is None else str(write.step)),
         Cell(write.node or ""),
         Cell(write.channel),
-        Cell(str(write.stored.size)),
+        Cell(size(write.stored.size) if screen.interactive else str(write.stored.size)),
         Cell(
             f'"{summary}"' if isinstance(value, str) else summary, "red" if isinstance(value, Absent) else ""
         ),

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _PADDED = 40  # a longer cell pushes its own row only
 _GAP = 2
 _WORD = 24  # what a text column has at least, on a terminal, for its longest word
+CUT = "what ends in … was cut to the terminal's width: a pipe (| cat) or --json has all of it"
+"""What a person is told where cells were cut."""
+
 _CUT = 16  # what a text that is cut has at least
 
 
@@ -34,12 +37,14 @@ class Column:
         right: Numbers stand right.
         text: Free text, which may take the space that is left and is folded on a terminal.
         one_line: Cut rather than folded on a terminal.
+        whole: Of use in one piece only, as an id is: the last to be narrowed.
     """
 
     name: str
     right: bool = False
     text: bool = False
     one_line: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,17 @@ class Cell:
     style: Style = ""
 
 
-def write_table(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
-    """Print a table in the form that fits the screen."""
-    if screen.interactive:
-        screen.data(_laid_out(screen, columns, rows))
-    else:
+def write_table(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> bool:
+    """Print a table in the form that fits the screen.
+
+    Returns:
+        Whether a cell was cut, which :data:`CUT` says.
+    """
+    if not screen.interactive:
         screen.data("\n".join(plain_lines(columns, rows, color=screen.color)))
+        return False
+    screen.data(_laid_out(screen, columns, rows))
+    return _is_cut(screen, columns, rows)
 
 
 def plain_lines(
@@ -97,7 +107,8 @@ def _widths(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]
         )
     left = width - sum(widths) - _GAP * (len(columns) - 1)
     while left < 0 and max(widths) > 1:
-        widths[widths.index(max(widths))] -= 1
+        widest = max(range(len(widths)), key=lambda i: (widths[i] > 1, not columns[i].whole, widths[i]))
+        widths[widest] -= 1
         left += 1
     for number, i in enumerate(sorted(flexible, key=lambda i: natural[i] - widths[i])):
         share = max(left // (len(flexible) - number), 0)
@@ -105,6 +116,14 @@ def _widths(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]
         widths[i] += more
         left -= more
     return widths
+
+
+def _is_cut(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> bool:
+    from rich.cells import cell_len
+
+    shown = [[one_line(cell.text) for cell in row] for row in rows]
+    widths = enumerate(_widths(screen.width, columns, shown))
+    return any(columns[i].one_line and cell_len(row[i]) > width for i, width in widths for row in shown)
 
 
 def _laid_out(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:

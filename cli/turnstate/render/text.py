@@ -61,19 +61,9 @@ def _json_escaped(match: re.Match[str]) -> str:
     return json.dumps(char)[1:-1]
 
 
-def ago(moment: datetime, now: datetime) -> str:
-    """How long ago, for a terminal: ``just now``, ``5 min ago``, ``3 h ago``, ``2 days ago``, then the date."""
-    seconds = (now - moment).total_seconds()
-    if seconds < 0 or seconds >= 30 * 86400:
-        return f"{moment.astimezone(UTC):%Y-%m-%d}"
-    if seconds < 60:
-        return "just now"
-    if seconds < 3600:
-        return f"{int(seconds // 60)} min ago"
-    if seconds < 86400:
-        return f"{int(seconds // 3600)} h ago"
-    days = int(seconds // 86400)
-    return f"{days} day{'' if days == 1 else 's'} ago"
+def second(moment: datetime) -> str:
+    """A moment for a terminal, in UTC to the second: ``2026-03-01 12:00:00Z``, as a server's log has it."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
 def took(seconds: float) -> str:
