@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli_run import run, run_in_terminal, store
-from recorded import delete_blobs, record_to_postgres, recording
+from recorded import delete_blobs, delete_rows, record_to_postgres, recording
 from test_log import converse
 from turnstate.history.chart import Cell, Chart, ChartRow, chart_of
 from turnstate.history.keys import Key
@@ -40,10 +40,154 @@ def test_the_demo_wrote_the_area_in_turns_1_and_3() -> None:
 
 def test_a_pruned_turn_is_pruned_and_what_was_written_before_is_unchanged_since() -> None:
     assert cells(recording("demo-pruned").path, "demo") == {
-        "messages": ("pruned", U, W),
-        "plan": ("pruned", U, W),
-        BBOX: ("pruned", U, W),
+        "messages": ("pruned", "unknown", W),
+        "plan": ("pruned", "unknown", W),
+        BBOX: ("pruned", "unknown", W),
     }
+
+
+P: Cell = "pruned"
+N: Cell = "unknown"
+A: Cell = "absent"
+
+
+@pytest.mark.parametrize(
+    ("thread", "expected"),
+    [
+        (
+            "thinned",
+            {
+                "messages": (N, "changed", "changed", "changed"),
+                "plan": (N, "changed", "changed", "changed"),
+                "lookup/1": (N, "equal", "equal", "equal"),
+                "lookup/2": (A, "added", "equal", "equal"),
+                "lookup/3": (A, A, "added", "equal"),
+                "lookup/4": (A, A, A, "added"),
+            },
+        ),
+        (
+            "one-turn-gone",
+            {
+                "messages": (W, "changed", W, W),
+                "plan": (W, "changed", W, W),
+                "lookup/1": (W, "equal", U, U),
+                "lookup/2": (A, "added", U, U),
+                "lookup/3": (A, A, W, U),
+                "lookup/4": (A, A, A, W),
+            },
+        ),
+        (
+            "front-mid-turn",
+            {
+                "messages": (P, P, W, W),
+                "plan": (P, P, N, W),
+                "lookup/1": (P, P, N, U),
+                "lookup/2": (P, P, N, U),
+                "lookup/3": (P, P, N, U),
+                "lookup/4": (P, P, A, W),
+            },
+        ),
+        (
+            "front-at-input",
+            {
+                "messages": (P, P, N, W, W),
+                "plan": (P, P, N, W, W),
+                "lookup/1": (P, P, N, U, U),
+                "lookup/2": (P, P, N, U, U),
+                "lookup/3": (P, P, N, U, U),
+                "lookup/4": (P, P, A, W, U),
+                "lookup/5": (P, P, A, A, W),
+            },
+        ),
+        (
+            "latest-only",
+            dict.fromkeys(("messages", "plan", *(f"lookup/{n}" for n in range(1, 6))), (P, P, P, P, N)),
+        ),
+    ],
+)
+def test_of_a_turn_that_lost_steps_its_ends_tell_and_what_they_cannot_is_unknown(
+    thread: str, expected: dict[str, tuple[Cell, ...]]
+) -> None:
+    assert cells(recording("retention").path, thread) == expected
+
+
+@pytest.mark.parametrize(("thread", "turns"), [("thinned", (2, 3, 4)), ("one-turn-gone", (2,))])
+def test_a_chart_of_a_turn_that_lost_steps_agrees_with_the_recorded_states(
+    thread: str, turns: tuple[int, ...]
+) -> None:
+    truth = recording("retention").threads[thread]
+    told = cells(recording("retention").path, thread)
+    for number in turns:
+        old, new = ({**s, **s["tool_state"]} for s in (truth.turn(n).state for n in (number - 1, number)))
+        for name, row in told.items():
+            expected = (
+                "absent"
+                if name not in new
+                else "added"
+                if name not in old
+                else "equal"
+                if old[name] == new[name]
+                else "changed"
+            )
+            assert row[number - 1] == expected, (name, number)
+
+
+def only_ends(path: Path) -> None:
+    """Delete every row of ``t`` but the last of each turn, and all writes."""
+    with open_store(str(path)) as opened:
+        history = ThreadHistory(opened, "t")
+        ends = {turn.end for turn in history.turns.turns[1:]}
+        lost = [row.id for i, row in enumerate(history.line.rows) if i not in ends]
+        every = [row.id for row in history.line.rows]
+    delete_rows(path, "t", lost)
+    delete_rows(path, "t", every, checkpoints=False, writes=True)
+
+
+def test_what_went_or_cannot_be_compared_in_steps_that_are_gone_is_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    converse(
+        path,
+        [
+            [{"notes": {"a": 1}}, {"plan": "x"}],
+            [{"notes": {"b": 1}}, {"notes": {"c": 1}}],
+            [{"notes": {"b": 2}}],
+            [{"plan": "x"}],
+        ],
+    )
+    only_ends(path)
+    told = cells(path, "t")
+    assert told["a"] == (N, "removed", A, A)
+    assert told["b"] == (A, "added", "changed", "equal")
+    assert told["plan"] == (N, "equal", "equal", "equal")
+
+
+def test_cells_of_lost_steps_have_signs_and_words_of_their_own_and_fit_80_columns() -> None:
+    argv = ("turns", "thinned", "--chart", "--store", store("retention"))
+    assert run(*argv).out == (
+        "          1 2 3 4\n"
+        "messages  : % % %\n"
+        "plan      : % % %\n"
+        "lookup/1  : - - -\n"
+        "lookup/2    + - -\n"
+        "lookup/3      + -\n"
+        "lookup/4        +\n"
+        "\n"
+        "+ added, by no step that is kept   % changed, by no step that is kept   "
+        "- equal, steps are gone   : not known, steps are gone   blank not there\n"
+    )
+    seen = run_in_terminal(*argv, "--color", "never", columns=80)
+    lines = re.sub(r"[^\n]*\x1b\[2K", "", seen).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("changed, by no step that is kept" in line for line in lines)
+    named = run(*argv, "--json").document["keys"]
+    assert named[1]["cells"] == ["unknown", "changed", "changed", "changed"]
+
+
+def test_a_value_that_was_read_back_in_another_form_is_charted_as_changed_and_not_as_written() -> None:
+    told = cells(recording("values").path, "values")
+    assert (told["generic"], told["items"]) == ((W, A), (A, "added"))
+    named = run("log", "values", "generic", "--chart", "--json", "--store", store("values")).document["keys"]
+    assert named[0]["cells"] == ["written", "changed"]
 
 
 def test_each_kind_of_cell_is_told_apart(tmp_path: Path) -> None:

@@ -431,6 +431,148 @@ def test_what_a_pruned_turn_wrote_is_left_out_and_not_called_nothing() -> None:
     assert ["keys_written" in turn for turn in turns] == [False, False, True]
 
 
+def told_turns(name: str, thread: str) -> list[dict[str, Any]]:
+    turns: list[dict[str, Any]] = run("turns", thread, "--json", "--store", store(name)).document["turns"]
+    return turns
+
+
+@pytest.mark.parametrize(
+    ("thread", "thinned", "started", "keys"),
+    [
+        ("thinned", [1, 2, 3, 4], [], {}),
+        ("front-mid-turn", [3], [4], {3: ["messages"], 4: ["messages", "plan", "lookup/4"]}),
+        ("one-turn-gone", [2], [1, 3, 4], None),
+        ("latest-only", [5], [], {}),
+        ("latest-by-saver", [5], [], {}),
+    ],
+)
+def test_of_a_turn_that_lost_steps_no_start_and_no_end_of_its_keys_is_told(
+    thread: str, thinned: list[int], started: list[int], keys: dict[int, list[str]] | None
+) -> None:
+    told = told_turns("retention", thread)
+    assert [turn["turn"] for turn in told if turn.get("thinned")] == thinned
+    assert [turn["turn"] for turn in told if "started" in turn] == started
+    gaps = run("gaps", thread, "--json", "--store", store("retention")).document["gaps"]
+    assert {n for gap in gaps if gap["kind"] == "thinned" for n in gap["turns"]} == set(thinned)
+    if keys is not None:
+        assert {turn["turn"]: turn["keys_written"] for turn in told if "keys_written" in turn} == keys
+    for turn in told:
+        if "keys_written" in turn:
+            assert turn.get("keys_written_is") == ("at_least" if turn["turn"] in thinned else None)
+
+
+def test_a_turn_that_lost_steps_is_marked_in_the_table_and_the_mark_explained() -> None:
+    result = run("turns", "front-mid-turn", "--store", store("retention"))
+    rows = [re.split(r" {2,}", line.strip()) for line in result.out.splitlines()[1:]]
+    assert rows[2] == ["3", "complete+thinned", "-", "-", "2", "≥messages", "Question 3"]
+    assert rows[3][1] == "complete"
+    assert result.err.splitlines() == [
+        "thinned: the turn's end is kept, steps of it are gone, and what they wrote cannot be told",
+        "≥, ?: steps that are gone may have written other keys",
+    ]
+    only_end = run("turns", "latest-only", "--store", store("retention")).out.splitlines()[-1]
+    assert only_end.split()[:6] == ["5", "complete+thinned", "-", "-", "1", "?"]
+
+
+@pytest.mark.parametrize(
+    ("thread", "started"), [("exit", []), ("exit-mixed", [1, 3]), ("exit-resumed", []), ("sync", [1, 2, 3])]
+)
+def test_a_turn_whose_run_was_stored_in_one_row_tells_no_start_and_no_duration(
+    thread: str, started: list[int]
+) -> None:
+    told = told_turns("durability", thread)
+    assert [turn["turn"] for turn in told if "started" in turn] == started
+    assert all("ended" in turn and "thinned" not in turn for turn in told)
+    result = run("turns", thread, "--store", store("durability"))
+    lines = [re.split(r" {2,}", line.strip()) for line in result.out.splitlines()[1:]]
+    assert [int(line[0]) for line in lines if line[3] != "-"] == started
+    assert ("does not tell when it started" in result.err) == (len(started) < len(told))
+
+
+def test_keys_mark_a_number_of_turns_to_which_rows_that_are_gone_would_add() -> None:
+    result = run("keys", "front", "--store", store("retention"))
+    rows = [re.split(r" {2,}", line.strip()) for line in result.out.splitlines()[1:]]
+    assert {row[0]: row[4] for row in rows} == {
+        "messages": "≥2",
+        "plan": "≥2",
+        "lookup/1": "?",
+        "lookup/2": "?",
+        "lookup/3": "?",
+        "lookup/4": "1",
+        "lookup/5": "1",
+    }
+    assert "≥, ?: rows that are gone wrote it too, in turns that can no longer be told" in result.err
+    told = run("keys", "front", "--json", "--store", store("retention")).document["keys"]
+    assert [key["key"] for key in told if key.get("earlier_unknown")] == [
+        "messages",
+        "plan",
+        "lookup/1",
+        "lookup/2",
+        "lookup/3",
+    ]
+    assert run("keys", "demo", "--store", store("demo")).err.count("\n") == 1
+
+
+def test_turns_that_came_in_one_input_are_one_span_wherever_a_key_tells_of_them() -> None:
+    where = ("--store", store("several"))
+    shown = run("show", "several", "plan", "--turn", "3", *where)
+    assert shown.err.startswith("turn 2–3 · ")
+    assert shown.err.endswith(" · written in turn 2–3 by tool · written in turns 1, 2–3, 4\n")
+    assert run("log", "several", "plan", *where).err == "plan · written in turns 1, 2–3, 4\n"
+    lines = run("log", "several", "plan", *where).out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["1", "2–3", "4"]
+    rows = [re.split(r" {2,}", line) for line in run("keys", "several", *where).out.splitlines()[1:]]
+    assert {row[0]: (row[4], row[5]) for row in rows if row[0] in ("plan", "lookup/2")} == {
+        "plan": ("3", "tool,4"),
+        "lookup/2": ("1", "tool,2–3"),
+    }
+    told = run("show", "several", "plan", "--json", *where).document
+    assert told["turns_written"] == [1, 2, 3, 4]
+
+
+def test_a_total_is_said_to_be_an_estimate_for_the_reason_that_it_is_one() -> None:
+    unread = run("turns", "encrypted", "--store", store("encrypted")).err
+    assert "about 2 turns: an input's messages cannot be read, and were counted as one question" in unread
+    nodes = run("turns", "front-and-named", "--store", store("retention-unsure")).err
+    assert "about 5 turns: not every question can be told from a node's own message" in nodes
+
+
+def test_a_value_that_was_read_back_in_another_form_is_told_of_alike_by_every_command() -> None:
+    where = ("--store", store("values"))
+    keys = {row["key"]: row for row in run("keys", "values", "--json", *where).document["keys"]}
+    assert keys["items"]["turns_written"] == [1]
+    assert (keys["items"]["last_written"]["turn"], keys["items"]["last_written"]["node"]) == (1, "write")
+    for key in ("generic", "items"):
+        shown = run("show", "values", key, "--json", *where).document
+        assert (shown["turns_written"], shown["written"]["turn"]) == ([1], 1)
+        told = run("log", "values", key, "--json", *where).document
+        assert told["turns_written"] == [1]
+        last = told["versions"][-1]
+        assert (last["turn"], last["reread"], last.get("node")) == (2, True, None)
+    assert (
+        "Page[Place] → dict (no write: read back in another form)"
+        in run("log", "values", "generic", *where).out
+    )
+    before = run("show", "values", "items", "--turn", "1", *where)
+    assert (before.code, before.err.splitlines()[0]) == (
+        4,
+        "not_yet_written: generic has no such entry as of the end of turn 1",
+    )
+    changed = run("diff", "values", "--json", *where).document["changes"]
+    assert next(change["change"] for change in changed if change["key"] == "generic") == "changed"
+    assert "reread" not in run("log", "values", "model", "--json", *where).out
+
+
+def test_every_pruned_turn_is_not_retained_and_has_no_status() -> None:
+    for thread in ("front", "front-at-input", "first-and-last"):
+        told = told_turns("retention", thread)
+        table = run("turns", thread, "--store", store("retention")).out.splitlines()[1:]
+        pruned = [int(line.split()[0]) for line in table if line.split()[1] == "pruned"]
+        assert [turn["turn"] for turn in told if turn["retained"] is False] == pruned
+        assert all("status" not in turn for turn in told if not turn["retained"])
+        assert pruned
+
+
 def test_a_write_in_rows_that_are_gone_is_given_no_checkpoint_and_no_time() -> None:
     told = run("show", "demo", "plan", "--turn", "2", "--json", "--store", store("demo-pruned")).document
     assert told["written"] == {"lost": True, "held_since": told["checkpoint"]}

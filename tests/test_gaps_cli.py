@@ -32,7 +32,7 @@ def test_gaps_are_one_line_each_with_the_evidence_last() -> None:
         rows[1][7],
     )
     assert result.err.splitlines() == [
-        "turns that can be read as they ended: 2, 3 of 3",
+        "turns that are kept as they ended: 2, 3 of 3",
         "left: writes hold a channel without reducer and entries of a mapping whole, "
         "and of other reducers only what was added",
         "11 write rows hang on 6 checkpoints not kept, see gaps THREAD --writes",
@@ -157,10 +157,52 @@ def test_a_thread_that_lost_nothing_says_so() -> None:
     assert (result.code, result.out, result.err) == (
         0,
         "",
-        "no gaps: all 3 turns can be read as they ended\n",
+        "no gaps: all 3 turns are kept as they ended\n",
     )
     told = run("gaps", "demo", "--json", "--store", store("demo")).document
     assert (told["gaps"], told["retained"], told["steps_missing"]) == ([], [1, 2, 3], 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "thread", "notes", "field"),
+    [
+        (
+            "encrypted",
+            "encrypted",
+            [
+                "about 2 turns: an input's messages cannot be read, and were counted as one question",
+                "no gaps: all 2 turns are kept as they ended",
+                "kept encrypted, and not read: turn 2: LANGGRAPH_AES_KEY is not set",
+            ],
+            ("encrypted_turns", [2]),
+        ),
+        (
+            "deltas",
+            "no-snapshot",
+            [
+                "no gaps: all 4 turns are kept as they ended",
+                "kept as deltas, and not to be rebuilt in the last checkpoint: tool_state; see show",
+            ],
+            ("unresolved", ["tool_state"]),
+        ),
+        ("deltas", "snapshots", ["no gaps: all 4 turns are kept as they ended"], None),
+    ],
+)
+def test_what_is_kept_and_cannot_be_read_is_said_not_to_be(
+    name: str, thread: str, notes: list[str], field: tuple[str, Any] | None
+) -> None:
+    assert run("gaps", thread, "--store", store(name)).err.splitlines() == notes
+    told = run("gaps", thread, "--json", "--store", store(name)).document
+    assert {n: told[n] for n in ("encrypted_turns", "unresolved") if n in told} == dict(
+        [field] if field else []
+    )
+
+
+def test_a_gap_in_the_middle_says_after_what_a_question_was_there_and_a_single_step_is_one_number() -> None:
+    middle = run("gaps", "one-turn-gone", "--store", store("retention")).out
+    assert "1 question was already there in the first row kept after the gap" in middle
+    rows = run("gaps", "exit-resumed", "--store", store("durability")).out.splitlines()[1:]
+    assert [re.split(r" {2,}", row)[3] for row in rows] == ["-1", "1"]
 
 
 @pytest.mark.parametrize(
@@ -289,8 +331,6 @@ def test_a_missing_value_is_a_loss(pg_dsn: str) -> None:
         "tool_state",
         2,
     )
-    assert result.err.splitlines()[0] == (
-        "all 3 turns can be read as they ended, but for tool_state in turn 3"
-    )
+    assert result.err.splitlines()[0] == ("all 3 turns are kept as they ended, but for tool_state in turn 3")
     [row] = run("gaps", "--jsonl", "--store", pg_dsn).documents
     assert row["gaps"] == [gap]

@@ -6,17 +6,43 @@ its own only where it never had one, or held something else than a mapping.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from turnstate.history.keys import Key, is_empty_mapping
-from turnstate.history.log import Log, Logged, Span, readable
+from turnstate.history.log import Log, Logged, Part, Span, change_of, readable
 from turnstate.history.turns import Turn, Turns
 
-Cell = Literal["written", "same", "unchanged", "removed", "unreadable", "pruned", "absent"]
+Cell = Literal[
+    "written",
+    "same",
+    "unchanged",
+    "removed",
+    "added",
+    "changed",
+    "equal",
+    "unknown",
+    "unreadable",
+    "pruned",
+    "absent",
+]
 """What a turn did to a key: wrote another value; wrote an equal one only; left it as it was; removed it; it cannot be
-read as the turn ended; the turn's end is no longer kept; it is not there, not yet or not any more."""
+read as the turn ended; the turn's end is no longer kept; it is not there, not yet or not any more.
+
+Of a turn that has lost steps, what a comparison with the end of the turn before tells: it came, is another or is equal
+to what it was; or nothing, as that end is not kept or cannot be read. ``added`` and ``changed`` are also what comes
+without any step, see :attr:`turnstate.history.log.Logged.reread`.
+"""
+
+_COMPARED: Mapping[str | None, Cell] = {
+    "added": "added",
+    "changed": "changed",
+    "same": "equal",
+    None: "unknown",
+}
+_TOLD_BY_A_STEP: Collection[tuple[Cell | None, Cell]] = (("same", "equal"), ("removed", "absent"))
+"""What a kept step did and a comparison of ends leaves open, or cannot see."""
 
 _State = Literal["unchanged", "unreadable", "absent"]
 """What a key is at a row, as the cell of a turn that did nothing to it."""
@@ -90,6 +116,10 @@ def chart_of(log: Log, keys: Collection[Key] | None = None, *, span: Span | None
     zero = any(0 in track.did for track in tracks.values())
     numbers = tuple(n for n in asked if n <= turns.total and (n or zero))
     again = _readable_again(log, tracks, [turns.turns[n] for n in numbers])
+    for key, number, cell in _compared(log, tracks, turns, numbers):
+        did = tracks[key].did
+        if did.get(number) != "written" and (did.get(number), cell) not in _TOLD_BY_A_STEP:
+            did[number] = cell
     rows = (
         ChartRow(key, log.name(key), tuple(_cell(track, turns.turns[n], again.get(key, {})) for n in numbers))
         for key, track in tracks.items()
@@ -105,6 +135,8 @@ def _follow(track: _Track, version: Logged) -> None:
         track.since.append((version.row, "unchanged"))
         track.whole = track.whole or not is_empty_mapping(version.now)
         did = "same" if version.change == "same" else "written"
+        if version.reread:
+            did = _COMPARED.get(version.change)
     else:
         track.since.append((version.row, "unreadable"))
         did = None if version.inferred else "written"
@@ -164,6 +196,47 @@ def _readable_again(
                 if part is None or readable(part):
                     found.setdefault(key, {})[row] = "absent" if part is None else "unchanged"
     return found
+
+
+def _compared(
+    log: Log, tracks: Mapping[Key, _Track], turns: Turns, numbers: Collection[int]
+) -> Iterator[tuple[Key, int, Cell]]:
+    """What the ends of turns that have lost steps tell beside those of the turns before, read one row at a time."""
+    from turnstate.history.gaps import thinned_turns
+
+    ends: dict[int, list[int]] = {}
+    before: dict[int, int | None] = {}
+    for number in sorted(thinned_turns(log.history) & set(numbers)):
+        if (end := turns.turns[number].end) is not None:
+            ends.setdefault(end, []).append(number)
+            before[end] = turns.turns[turns.together(number)[0] - 1].end
+    by_entry = {key.channel for key in tracks if key.entry is not None}
+    rows = sorted({row for pair in before.items() for row in pair if row is not None})
+    last: int | None = None
+    held: Mapping[Key, Part] = {}
+    for row, parts in log.parts(rows, tracks) if rows else ():
+        here = {
+            key: None
+            if key.entry is None and key.channel in by_entry and track.at(row) == "absent"
+            else parts[key]
+            for key, track in tracks.items()
+        }
+        for key, part in here.items():
+            known = row in before and last is not None and last == before[row] and not _is_unread(held[key])
+            cell = _compared_with(held[key] if known else None, part, known=known)
+            yield from ((key, number, cell) for number in ends.get(row, ()))
+        last, held = row, here
+
+
+def _compared_with(old: Part, new: Part, *, known: bool) -> Cell:
+    """The cell of a turn by what a key held at its end and at that of the turn before, where the latter is known."""
+    if new is None:
+        return "absent" if old is None else "removed"
+    return _COMPARED[change_of(old, new)] if known else "unknown"
+
+
+def _is_unread(part: Part) -> bool:
+    return part is not None and not readable(part)
 
 
 def _cell(track: _Track, turn: Turn, again: Mapping[int, _State]) -> Cell:

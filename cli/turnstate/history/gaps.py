@@ -24,9 +24,11 @@ from turnstate.history.holes import (
     turns_across,
 )
 from turnstate.history.ids import id_step
+from turnstate.history.sealing import is_encrypted, why_unread
 from turnstate.history.steps import is_update_task, node_of
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.turns import Turns
+from turnstate_backends.values import Absent
 
 Kind = Literal["pruned", "thinned", "value_missing", "not_recorded"]
 """The turn's end is gone; it is kept, and some of the turn's steps are gone; a row is kept whose value is gone; steps
@@ -143,6 +145,19 @@ class Orphans:
 
 
 @dataclass(frozen=True, slots=True)
+class Sealed:
+    """What is kept and cannot be decrypted.
+
+    Attributes:
+        turns: Turns that ended in an encrypted row, or in which something was written encrypted.
+        why: Why it cannot be read.
+    """
+
+    turns: tuple[int, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class GapReport:
     """The gaps of one line.
 
@@ -154,6 +169,8 @@ class GapReport:
         turns: All turns, and how they were counted. Each from 1 on is retained or in exactly one ``pruned`` gap.
         gaps: In the order of the line.
         orphans: What is left over of whatever line.
+        sealed: What is kept and cannot be decrypted, as far as the latest of it shows; None where nothing is.
+        unresolved: Channels kept as deltas that cannot be rebuilt in the tip.
     """
 
     thread: str
@@ -163,6 +180,8 @@ class GapReport:
     turns: Turns
     gaps: tuple[Gap, ...]
     orphans: Orphans
+    sealed: Sealed | None = None
+    unresolved: tuple[str, ...] = ()
 
     @property
     def losses(self) -> tuple[Gap, ...]:
@@ -171,7 +190,10 @@ class GapReport:
 
 
 def gap_report(history: ThreadHistory) -> GapReport:
-    """The gaps of the history's line. Reads no value; the namespace must have rows."""
+    """The gaps of the history's line; the namespace must have rows.
+
+    Reads no value but, at the tip, of channels kept as deltas, and the latest of what is encrypted.
+    """
     found = _Gaps(history)
     gaps = [gap for hole in found.holes for gap in found.of_hole(hole)]
     gaps += found.untold(gaps)
@@ -191,7 +213,48 @@ def gap_report(history: ThreadHistory) -> GapReport:
         history.turns,
         tuple(gaps),
         orphans,
+        _sealed(history),
+        _unresolved(history),
     )
+
+
+def _sealed(history: ThreadHistory) -> Sealed | None:
+    if not is_encrypted(history) or (why := why_unread(history)) is None:
+        return None
+    rows, turns = history.line.rows, history.turns
+    wrote = {
+        n
+        for i, step in enumerate(history.steps)
+        if any(write.value.encrypted for write in step.writes or ())
+        for n in turns.at_row(i)
+    }
+    kept = [turn for turn in turns.turns[1:] if turn.end is not None]
+    return Sealed(tuple(t.number for t in kept if t.number in wrote or rows[t.end or 0].encrypted), why)
+
+
+def _unresolved(history: ThreadHistory) -> tuple[str, ...]:
+    if not history.deltas.channels:
+        return ()
+    held = history.values(history.line.rows[-1].id, history.deltas.channels)
+    return tuple(
+        sorted(
+            name
+            for name, value in held.items()
+            if isinstance(value, Absent) and value.kind == "delta_unresolved"
+        )
+    )
+
+
+def thinned_turns(history: ThreadHistory) -> frozenset[int]:
+    """The turns of ``thinned`` gaps, by narrow rows and versions alone: their end is kept, and not all their steps."""
+    found = _Gaps(history)
+    kinds = [
+        each
+        for hole in found.holes
+        if hole.recorded
+        for each in found.kinds(turns_across(found.line, found.turns, hole))
+    ]
+    return frozenset(n for kind, turns in kinds if kind == "thinned" for n in _real(turns))
 
 
 class _Gaps:
@@ -204,10 +267,12 @@ class _Gaps:
         self._read: dict[str, Mapping[str, str]] = {}
         kept = history.forest.rows
         self.gone = {id: rows for id, rows in history.writes.items() if id not in kept}
-        self.unreferenced = [
-            (channel, _number(version))
-            for channel, version in history.store.unreferenced_values(history.thread, history.ns)
-        ]
+
+    @cached_property
+    def unreferenced(self) -> list[tuple[str, int | None]]:
+        """Channel and counter of each value row that no kept checkpoint refers to."""
+        found = self.history.store.unreferenced_values(self.history.thread, self.history.ns)
+        return [(channel, _number(version)) for channel, version in found]
 
     @cached_property
     def holes(self) -> list[Hole]:
@@ -263,7 +328,7 @@ class _Gaps:
         parts = divide(hole, across, self._starts(hole, across, gone))
         evidence = tuple(self._why_deleted(hole, gone))
         gaps = []
-        for kind, turns in self._kinds(parts, across):
+        for kind, turns in self.kinds(across):
             own = tuple(p for p in parts if not p.turns or any(n in turns for n in p.turns))
             left = self._recoverable(hole, own, parts, gone)
             gaps.append(
@@ -279,12 +344,10 @@ class _Gaps:
             )
         return gaps
 
-    def _kinds(
-        self, parts: Sequence[Part], across: Sequence[tuple[int, ...]]
-    ) -> list[tuple[Kind, tuple[int, ...]]]:
-        """The turns of some parts by what has become of them: first those whose end is gone."""
+    def kinds(self, across: Sequence[tuple[int, ...]]) -> list[tuple[Kind, tuple[int, ...]]]:
+        """The turns across a hole by what has become of them: first those whose end is gone."""
         ended_here = {*across[0], *across[1]}
-        turns = [n for part in parts for n in part.turns]
+        turns = [n for group in across for n in group]
         pruned = tuple(n for n in turns if n in ended_here and not self.turns.turns[n].retained)
         thinned = tuple(n for n in turns if n not in pruned)
         if not turns:
@@ -411,12 +474,7 @@ class _Gaps:
             else:
                 yield Evidence("first_step", f"the first row kept is step {step}", {"step": step})
         if met := self._met_at(hole.at):
-            there = "1 question was" if met == 1 else f"{met} questions were"
-            yield Evidence(
-                "question_count",
-                f"{there} already there in the first row kept",
-                {"checkpoint": row.id, "questions": met},
-            )
+            yield self._why_met(hole.at, met)
         if gone:
             count = sum(len(self.gone[id]) for id in gone)
             yield Evidence(
@@ -430,6 +488,15 @@ class _Gaps:
                 f"{len(left)} value rows have versions from between and nothing kept refers to them",
                 {"blobs": len(left)},
             )
+
+    def _why_met(self, at: int, met: int) -> Evidence:
+        there = "1 question was" if met == 1 else f"{met} questions were"
+        after = " after the gap" if at else ""
+        return Evidence(
+            "question_count",
+            f"{there} already there in the first row kept{after}",
+            {"checkpoint": self.line.rows[at].id, "questions": met},
+        )
 
     def _met_at(self, row: int) -> int:
         """How many questions a first kept row already holds; one that it takes in itself is not among them."""
@@ -457,13 +524,7 @@ class _Gaps:
                     self.line.rows[row - 1].id if row else None,
                     self.line.rows[row].id,
                     (),
-                    (
-                        Evidence(
-                            "question_count",
-                            f"{met} questions were already there in the first row kept",
-                            {"checkpoint": self.line.rows[row].id, "questions": met},
-                        ),
-                    ),
+                    (self._why_met(row, met),),
                 )
             )
         return found

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
-from turnstate.history.lines import Branch
+from turnstate.history.lines import Branch, is_beginning
 from turnstate.history.questions import Aside
 from turnstate.history.reading import Place
 from turnstate.history.sealing import Sealing, is_encrypted, sealing_of
@@ -21,7 +21,7 @@ from turnstate.history.steps import ERROR, INTERRUPT, by_checkpoint, node_of
 from turnstate.history.summary import summary_of, type_of
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.turns import Turn, Turns, stopped_at
-from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key
+from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key, versions_of
 from turnstate_backends.interface import Write
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored, Tagged
@@ -35,11 +35,13 @@ class TurnRow:
         turn: The turn itself.
         first_checkpoint: Its first row; None where it has no row of its own.
         last_checkpoint: The row with the state as it ended; else the last one kept of it.
-        started: When its first row was made.
-        ended: When its last row was made.
+        started: When its first row was made; None where that row is not kept, or holds a whole run: such a row is
+            made when the run has ended.
+        ended: When its last row was made; None where that row is not kept.
         checkpoints: How many rows of its own are kept.
         keys_written: Keys written in it; a mapping by its entries where those are known.
         stops: What stopped it, where it ended in an error or an interrupt.
+        thinned: Its end is kept, and steps of it are gone.
     """
 
     turn: Turn
@@ -50,6 +52,12 @@ class TurnRow:
     checkpoints: int
     keys_written: tuple[str, ...]
     stops: tuple[Stop, ...] = ()
+    thinned: bool = False
+
+    @property
+    def may_have_written_more(self) -> bool:
+        """Whether steps of it are gone, so that ``keys_written`` need not be all."""
+        return self.thinned or not self.turn.retained
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +151,7 @@ class KeyRow:
         absence: Which kind, where there is no value to read.
         turns_written: The turns of the line that wrote it.
         written: The latest write up to the place.
+        earlier_unknown: Rows that are no longer kept wrote it too; in which turns cannot be told.
         plain: The value stands in clear in a thread of which other rows are encrypted.
     """
 
@@ -154,12 +163,16 @@ class KeyRow:
     absence: str | None
     turns_written: tuple[int, ...]
     written: Written | None
+    earlier_unknown: bool = False
     plain: bool = False
 
 
 def turn_report(history: ThreadHistory) -> TurnReport:
     """The turns of the history's line."""
+    from turnstate.history.gaps import thinned_turns
+
     times = history.row_times()
+    thinned = thinned_turns(history)
     written = _keys_by_turn(history)
     stops = _stops(history)
     turns = history.turns
@@ -170,7 +183,10 @@ def turn_report(history: ThreadHistory) -> TurnReport:
         history.forest.head,
         history.line.rows[-1].id,
         turns,
-        tuple(_turn_row(history, turn, times, written, stops) for turn in turns.turns[1:]),
+        tuple(
+            _turn_row(history, turn, times, written, stops, turn.number in thinned)
+            for turn in turns.turns[1:]
+        ),
         tuple(AsideRow(a, turns.at_row(a.row), history.line.rows[a.row].id) for a in asides),
         history.forest.branches(history.line),
         history.forest.skewed,
@@ -185,6 +201,7 @@ def _turn_row(
     times: Sequence[datetime | None],
     written: Mapping[int, tuple[str, ...]],
     stops: Mapping[int, tuple[Stop, ...]],
+    thinned: bool,
 ) -> TurnRow:
     rows = history.line.rows
     end = turn.end if turn.end is not None else turn.last
@@ -192,11 +209,12 @@ def _turn_row(
         turn,
         first_checkpoint=None if turn.first is None else rows[turn.first].id,
         last_checkpoint=None if end is None else rows[end].id,
-        started=None if turn.first is None else times[turn.first],
-        ended=None if turn.last is None else times[turn.last],
+        started=times[turn.first] if turn.first is not None and _begins(history, turn, turn.first) else None,
+        ended=times[turn.last] if turn.last is not None and turn.last == turn.end else None,
         checkpoints=0 if turn.first is None or turn.last is None else turn.last - turn.first + 1,
         keys_written=written.get(turn.number, ()),
         stops=stops.get(turn.number, ()),
+        thinned=thinned,
     )
 
 
@@ -230,6 +248,14 @@ def _stops_of(write: Write) -> Iterator[Stop]:
         known = fields if isinstance(fields, dict) and "value" in fields else {"value": asked}
         id = known.get("id")
         yield Stop("interrupt", node_of(write), known["value"], id if isinstance(id, str) else None)
+
+
+def _begins(history: ThreadHistory, turn: Turn, first: int) -> bool:
+    """Whether the first row kept of a turn is the one that it began with, and not that of a whole run."""
+    row = history.line.rows[first]
+    if turn.inherited:
+        return is_beginning(row)
+    return row.source == "input" or history.steps[first].arrival not in ("first", "run")
 
 
 def _keys_by_turn(history: ThreadHistory) -> dict[int, tuple[str, ...]]:
@@ -275,7 +301,7 @@ def keys_at(history: ThreadHistory, place: Place, *, internal: bool = False) -> 
     rows = tuple(
         replace(row, plain=row.key.channel in plain)
         for key, stored in found
-        for row in [_key_row(history, key, names[key], stored, index.get(key, []), place)]
+        for row in [_key_row(history, key, names[key], stored, versions_of(index, key), place)]
     )
     return KeyReport(history.thread, history.ns, history.turns, place.turn, row.id, rows)
 
@@ -306,4 +332,5 @@ def _key_row(
         value.kind if isinstance(value, Absent) else None,
         turns_of(history, versions),
         latest(history, versions, place.row),
+        earlier_unknown=any(version.lost for version in versions),
     )

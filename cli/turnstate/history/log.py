@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
-from turnstate.history.summary import summary_of
+from turnstate.history.steps import RESUME
+from turnstate.history.summary import summary_of, type_of
 from turnstate.history.thread import ThreadHistory
-from turnstate.history.versions import Version, is_lost, turns_of, versions_by_key
+from turnstate.history.versions import Version, is_lost, turns_of, versions_by_key, versions_of
 from turnstate.history.wording import difference_in_words, equal_values, items_in_words, summary
 from turnstate_backends import heads
 from turnstate_backends.payload import decode
@@ -54,6 +55,8 @@ class Logged:
         before: What the key held before.
         now: What it holds since.
         ends_turn: The turn ended with it.
+        reread: Nothing wrote it: a run began there, and LangGraph read the value back in another form than it was
+            written, as it does with what it cannot import.
     """
 
     key: Key
@@ -70,6 +73,7 @@ class Logged:
     before: Part = field(repr=False)
     now: Part = field(repr=False)
     ends_turn: bool = False
+    reread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class Log:
     def __init__(self, history: ThreadHistory, *, internal: bool = False) -> None:
         self.history = history
         self.internal = internal
+        self._rereads: dict[int, set[str]] = {}
 
     @cached_property
     def index(self) -> Mapping[Key, Sequence[Version]]:
@@ -188,8 +193,10 @@ class Log:
             for write in step.writes or ():
                 if write.channel in channels:
                     touched.setdefault(i, set()).add(write.channel)
-        for row, emptied in self._emptied(touched).items():
-            touched.setdefault(row, set()).update(emptied)
+        self._rereads = self._reread(touched)
+        for found in (self._emptied(touched), self._rereads):
+            for row, names in found.items():
+                touched.setdefault(row, set()).update(names)
         return touched
 
     def _emptied(self, touched: Mapping[int, Collection[str]]) -> dict[int, set[str]]:
@@ -217,6 +224,48 @@ class Log:
             for row in after[channel]:
                 found.setdefault(row, set()).add(channel)
         return found
+
+    def _reread(self, touched: Mapping[int, Collection[str]]) -> dict[int, set[str]]:
+        """Rows after writes with which a run began, of those channels that it read back in another form.
+
+        LangGraph makes plain data of what it cannot import, and a row that holds its values itself then stores that.
+        Which channels hold such is not known before: the first and the last run after a write are looked at.
+        """
+        begins = {i for i in range(1, len(self.history.line.rows)) if self._begins_run(i)}
+        pairs: dict[str, list[tuple[int, int]]] = {}
+        latest: dict[str, int] = {}
+        for row in sorted({*touched, *begins}):
+            if row in begins:
+                for channel, written in latest.items():
+                    if channel not in touched.get(row, ()):
+                        pairs.setdefault(channel, []).append((written, row))
+                latest.clear()
+            latest |= dict.fromkeys(touched.get(row, ()), row)
+        pairs.pop(self.history.messages, None)
+        probes: dict[int, set[str]] = {}
+        for channel, found in pairs.items():
+            for row in {*found[0], *found[-1]}:
+                probes.setdefault(row, set()).add(channel)
+        held: dict[str, Part] = {}
+        changing = set()
+        for row, state in self._states(sorted(probes), sorted(pairs)):
+            for channel in probes[row]:
+                old, new = held.get(channel), state.get(channel)
+                if any(row == after for _, after in pairs[channel]) and not _equal_if_stored(old, new):
+                    changing.add(channel)
+                held[channel] = new
+        rereads: dict[int, set[str]] = {}
+        for channel in changing:
+            for _, row in pairs[channel]:
+                rereads.setdefault(row, set()).add(channel)
+        return rereads
+
+    def _begins_run(self, i: int) -> bool:
+        """Whether a run began with a row of the line, so that its values had been read from the store."""
+        if self.history.steps[i].arrival != "step":
+            return True
+        before = self.history.line.rows[i - 1].id
+        return any(write.channel == RESUME for write in self.history.writes.get(before, ()))
 
     def _states(
         self, rows: Sequence[int], channels: Collection[str]
@@ -363,11 +412,12 @@ class Log:
             time=None if lost else history.row_time(row),
             nodes=tuple(node for node in nodes if node is not None),
             run=checkpoint.run_id,
-            change=None if lost and row == 0 else _change(old, new),
+            change=None if lost and row == 0 else change_of(old, new),
             inferred=all(version.write is None for version in versions),
             lost=lost,
             before=old,
             now=new,
+            reread=not versions and key.channel in self._rereads.get(row, ()),
         )
 
 
@@ -419,7 +469,7 @@ class KeyLog:
                 self.readable += 1
             else:
                 self.unreadable += 1
-        if version.inferred and version.change != "removed":
+        if version.inferred and not version.reread and version.change != "removed":
             self._inferred.update(version.turns)
 
     @property
@@ -430,13 +480,13 @@ class KeyLog:
     @property
     def turns_written(self) -> tuple[int, ...]:
         """All turns in which the key was written: by its writes, and by what was inferred besides in what was read."""
-        versions = self.log.index.get(self.key, ()) if self.key else ()
+        versions = versions_of(self.log.index, self.key) if self.key else ()
         return tuple(sorted({*turns_of(self.history, versions), *self._inferred}))
 
     @property
     def earlier_unknown(self) -> bool:
         """Rows that are no longer kept wrote the key too; in which turns cannot be told."""
-        return self.key is not None and any(v.lost for v in self.log.index.get(self.key, ()))
+        return self.key is not None and any(v.lost for v in versions_of(self.log.index, self.key))
 
 
 def span_of(history: ThreadHistory, first: int, last: int) -> Span | None:
@@ -481,7 +531,13 @@ def _is_news(old: Part, new: Part) -> bool:
     return not _equal(old, new)
 
 
-def _change(old: Part, new: Part) -> Change | None:
+def _equal_if_stored(old: Part, new: Part) -> bool:
+    """Whether two values are equal, and also where one of them is none."""
+    return not (isinstance(old, Stored) and isinstance(new, Stored)) or _equal(old, new)
+
+
+def change_of(old: Part, new: Part) -> Change | None:
+    """What happened to a value; None where that cannot be told, and where it was there neither before nor after."""
     if new is None:
         return None if old is None else "removed"
     if old is None:
@@ -630,6 +686,18 @@ def _decoded(part: Stored, reveal: bool) -> Any:
 
 def change_in_words(version: Logged, *, reveal: bool = False) -> str:
     """What a version did to the value, in one line that is not escaped yet."""
+    if not version.reread:
+        return _change_in_words(version, reveal)
+    parts = (part for part in (version.before, version.now) if isinstance(part, Stored))
+    types = dict.fromkeys(type_of(value_of(version.key, part)[0]) for part in parts)
+    words = " → ".join(types) if len(types) > 1 else _change_in_words(version, reveal)
+    return f"{words} ({REREAD})"
+
+
+REREAD = "no write: read back in another form"
+
+
+def _change_in_words(version: Logged, reveal: bool) -> str:
     if version.now is None:
         return "not there after the step" if version.before is None else "no longer there"
     if isinstance(version.now, Absent):

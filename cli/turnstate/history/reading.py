@@ -18,7 +18,7 @@ from turnstate.history.sharing import shared_with
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.times import iso
 from turnstate.history.turns import Turn
-from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key
+from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key, versions_of
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
 
@@ -76,6 +76,7 @@ class Reading:
         key: The key's address; the name as typed when no key was found.
         channel: Its channel, when a key was found.
         turn: The turn that was read.
+        together: The turns whose questions came in one input with its, its own number included.
         at_start: The turn's beginning was read.
         value: The plain value, for ``value``.
         entry: The whole entry where ``value`` is only its ``value`` field.
@@ -84,6 +85,7 @@ class Reading:
         borrowed: The checkpoint is the next turn's input row, as the turn's own rows are gone.
         written: The latest write up to the place.
         turns_written: All turns of the line that wrote the key.
+        spans_written: The same, those together that came in one input.
         earlier_unknown: Rows that are no longer kept wrote it too; in which turns cannot be told.
         total: Turns of the thread.
         retained: The turns whose end can be read.
@@ -98,6 +100,7 @@ class Reading:
     message: str = ""
     channel: str | None = None
     turn: int | None = None
+    together: tuple[int, ...] = ()
     at_start: bool = False
     value: Any = None
     entry: Any = None
@@ -106,6 +109,7 @@ class Reading:
     borrowed: bool = False
     written: Written | None = None
     turns_written: tuple[int, ...] = ()
+    spans_written: tuple[tuple[int, ...], ...] = ()
     earlier_unknown: bool = False
     total: int | None = None
     retained: tuple[int, ...] = ()
@@ -288,6 +292,7 @@ def _read_at(
         "value",
         name,
         turn=place.turn,
+        together=() if place.turn is None else turns.together(place.turn),
         at_start=place.at_start,
         checkpoint=history.line.rows[place.row].id,
         borrowed=place.turn is not None and not place.at_start and _is_borrowed(history, place),
@@ -300,7 +305,7 @@ def _read_at(
         return _not_here(history, name, place, base, state, internal=internal)
     if index is None:
         index = versions_by_key(history, [key.channel], at=place.row)
-    versions = index.get(key, [])
+    versions = versions_of(index, key)
     base = _with_versions(history, base, key, place, versions)
     stored: Stored = state[key.channel]  # type: ignore[assignment]
     base = _replace(
@@ -356,6 +361,9 @@ def _not_here(
             outcome="removed",
             message=f"written before, and no longer there as of {_place_words(place)}",
         )
+    if not versions and key.entry is not None and isinstance(absent, Stored):
+        words = f"{key.channel} has no such entry as of {_place_words(place)}"
+        return _replace(base, outcome="not_yet_written", message=words)
     first = turns_of(history, versions)
     when = f"; first written in turn {first[0]}" if first else ""
     return _replace(
@@ -396,11 +404,13 @@ def _no_such_key(base: Reading, name: str, known: Collection[Key]) -> Reading:
 def _with_versions(
     history: ThreadHistory, base: Reading, key: Key, place: Place, versions: Sequence[Version]
 ) -> Reading:
+    written = turns_of(history, versions)
     return _replace(
         base,
         channel=key.channel,
         written=latest(history, versions, place.row),
-        turns_written=turns_of(history, versions),
+        turns_written=written,
+        spans_written=tuple(dict.fromkeys(map(history.turns.together, written))),
         earlier_unknown=any(version.lost for version in versions),
     )
 

@@ -48,7 +48,7 @@ def sealing_of(history: ThreadHistory) -> Sealing | None:
         tuple(plain),
         sum(map(_is_plain, writes)),
         _turns(history, frozenset(plain)),
-        _why(history),
+        why_unread(history),
     )
 
 
@@ -71,8 +71,11 @@ def _turns(history: ThreadHistory, plain: frozenset[str]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _why(history: ThreadHistory) -> str | None:
-    """Why the latest of what is encrypted cannot be read: a row, or a write where the rows are not encrypted."""
+def why_unread(history: ThreadHistory) -> str | None:
+    """Why the latest of what is encrypted cannot be read: a row, or a write where the rows are not encrypted.
+
+    None where it can be read. Something of the thread must be encrypted.
+    """
     rows = [row.id for row in history.forest.rows.values() if row.encrypted]
     if rows:
         values = list(history.values(max(rows)).values())

@@ -30,6 +30,8 @@ from turnstate_backends.interface import Write
 Status = Literal["complete", "interrupted", "error", "unfinished", "never_ran"]
 TurnsBy = Literal["questions", "inputs"]
 TotalIs = Literal["exact", "at_least", "estimate"]
+Doubt = Literal["unread", "nodes"]
+"""Why a total is an estimate: an input's messages cannot be read; a message may be a node's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,13 @@ class Turns:
         by: What was counted.
         total_is: ``exact``; ``at_least`` where rows and messages are both gone, so some may not be seen;
             ``estimate`` where a message that may be a node's own had to be counted, or cannot be read.
+        doubt: See :data:`Doubt`; None where the total is no estimate.
     """
 
     turns: tuple[Turn, ...]
     by: TurnsBy
     total_is: TotalIs
+    doubt: Doubt | None = None
 
     @property
     def total(self) -> int:
@@ -97,6 +101,10 @@ class Turns:
         """Numbers of the turns that a row belongs to: several where several questions came in one input."""
         i = bisect_right(self._firsts, row) - 1
         return self._numbers[i] if i >= 0 else (0,)
+
+    def together(self, number: int) -> tuple[int, ...]:
+        """The numbers of the questions that came in one input with that of a turn, its own included."""
+        return self.turns[number].asked_with or (number,)
 
     @cached_property
     def _spans(self) -> dict[int, tuple[int, ...]]:
@@ -137,11 +145,12 @@ def turns_by_questions(line: Line, steps: Sequence[Step], found: Findings, recor
     """Number the questions and give each its span: from the row that took it to the row before the next one."""
     pruned = line.front_missing or bool(line.seams)
     total_is: TotalIs = "exact"
+    doubt: Doubt | None = None
     if found.unreadable or found.perhaps_asked or (pruned and found.named_at_front):
-        total_is = "estimate"
+        total_is, doubt = "estimate", "unread" if found.unreadable else "nodes"
     elif pruned and (found.trimmed_at_front or found.removes):
         total_is = "at_least"
-    return Turns(_number(line, steps, found.questions, records), "questions", total_is)
+    return Turns(_number(line, steps, found.questions, records), "questions", total_is, doubt)
 
 
 def turns_by_inputs(line: Line, steps: Sequence[Step], inputs: Sequence[Question], records: Records) -> Turns:

@@ -134,6 +134,12 @@ def _borne_out(history: ThreadHistory, channels: Collection[str] | None, rows: C
     return all(isinstance(held, Absent) and held.kind == "empty" for held in now)
 
 
+def versions_of(index: Mapping[Key, Sequence[Version]], key: Key) -> Sequence[Version]:
+    """The versions of a key; of an entry that none tell of by name those of its channel, with which it came."""
+    found = index.get(key, ())
+    return found if found or key.entry is None else index.get(Key(key.channel), ())
+
+
 def turns_of(history: ThreadHistory, versions: Iterable[Version]) -> tuple[int, ...]:
     """The turns in which versions were written, each once, ascending; of lost ones that cannot be told."""
     rows = {version.row for version in versions if not version.lost}

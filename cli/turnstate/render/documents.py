@@ -117,8 +117,13 @@ def _turns_head(report: TurnReport) -> Document:
 
 
 def turn_fields(row: TurnRow) -> Document:
-    """One turn of ``turnstate.turns/1``. ``read_from_next_input``: its own rows are gone, its end can be read."""
+    """One turn of ``turnstate.turns/1``.
+
+    ``read_from_next_input``: its own rows are gone, its end can be read. ``thinned``: its end is kept, and steps of it
+    are gone; then, and of a turn whose end is gone, ``keys_written`` are ``at_least`` those.
+    """
     turn = row.turn
+    known = bool(row.keys_written) or not row.may_have_written_more
     return present(
         turn=turn.number,
         question=turn.question,
@@ -129,12 +134,14 @@ def turn_fields(row: TurnRow) -> Document:
         started=_time(row.started),
         ended=_time(row.ended),
         checkpoints=row.checkpoints,
-        keys_written=None if row.turn.first is None else list(row.keys_written),
+        keys_written=None if row.turn.first is None or not known else list(row.keys_written),
+        keys_written_is="at_least" if row.may_have_written_more and row.keys_written else None,
         asked_with=list(turn.asked_with) or None,
         edited=turn.edited or None,
         read_from_next_input=turn.borrowed or None,
         errors=[_stop_fields(stop) for stop in row.stops if stop.kind == "error"] or None,
         interrupts=[_stop_fields(stop) for stop in row.stops if stop.kind == "interrupt"] or None,
+        thinned=row.thinned or None,
     )
 
 
@@ -176,6 +183,7 @@ def key_fields(row: KeyRow) -> Document:
         summary=row.summary,
         absence=row.absence,
         turns_written=list(row.turns_written),
+        earlier_unknown=row.earlier_unknown or None,
         last_written=_written(row.written),
         plain=row.plain or None,
     )

@@ -76,7 +76,12 @@ def gaps_document(report: GapReport) -> Document:
     return {
         **_head(report),
         "retained": list(report.turns.retained),
-        **present(steps_missing=missing and missing[0], steps_missing_is=missing and missing[1]),
+        **present(
+            steps_missing=missing and missing[0],
+            steps_missing_is=missing and missing[1],
+            encrypted_turns=list(report.sealed.turns) if report.sealed else None,
+            unresolved=list(report.unresolved) or None,
+        ),
         "gaps": [gap_fields(gap) for gap in report.gaps],
         "orphans": _orphans(report.orphans),
     }
@@ -192,11 +197,17 @@ def _cells(screen: Screen, gap: Gap, before: Gap | None, length: int | None) -> 
         Cell(gap.kind, _STYLES.get(gap.kind, "dim")),
         Cell(numbers(gap.turns)),
         Cell(_missing(gap)),
-        Cell("" if own is None or not own.count else f"{own.first}..{own.last}"),
+        Cell(_steps(own)),
         *([Cell(between)] if screen.interactive else [Cell(gap.after or ""), Cell(gap.before)]),
         Cell(_left(gap)),
         Cell("the same" if told else "; ".join(evidence.words for evidence in gap.evidence)),
     ]
+
+
+def _steps(own: Steps | None) -> str:
+    if own is None or not own.count:
+        return ""
+    return str(own.first) if own.count == 1 else f"{own.first}..{own.last}"
 
 
 def _missing(gap: Gap) -> str:
@@ -226,12 +237,13 @@ def gap_notes(report: GapReport) -> list[str]:
     elif len(turns.retained) == turns.total:
         every = "the turn" if turns.total == 1 else f"all {turns.total} turns"
         notes.append(
-            f"{'no gaps: ' if not report.gaps else ''}{every} can be read as {_they(turns.total)} ended"
-            f"{_but_for(report)}"
+            f"{'no gaps: ' if not report.gaps else ''}{every} {'is' if turns.total == 1 else 'are'} kept as "
+            f"{_they(turns.total)} ended{_but_for(report)}"
         )
     else:
         kept = numbers(turns.retained) or "none"
-        notes.append(f"turns that can be read as they ended: {kept} of {turns.total}{_but_for(report)}")
+        notes.append(f"turns that are kept as they ended: {kept} of {turns.total}{_but_for(report)}")
+    notes += _unread(report)
     if any(_missing(gap).startswith("of ") for gap in report.gaps):
         notes.append(
             "of N: the steps are missing from several turns together, and nothing tells how they divide"
@@ -244,6 +256,17 @@ def gap_notes(report: GapReport) -> list[str]:
             "and of other reducers only what was added"
         )
     return [*notes, *_orphan_notes(report.orphans)]
+
+
+def _unread(report: GapReport) -> Iterator[str]:
+    """What is kept and is known not to be readable as it stands."""
+    if report.sealed is not None:
+        noun = "turn" if len(report.sealed.turns) == 1 else "turns"
+        yield f"kept encrypted, and not read: {noun} {numbers(report.sealed.turns)}: {report.sealed.why}"
+    if report.unresolved:
+        names = ", ".join(map(one_line, report.unresolved[:_FEW]))
+        more = f" and {len(report.unresolved) - _FEW} more" if len(report.unresolved) > _FEW else ""
+        yield f"kept as deltas, and not to be rebuilt in the last checkpoint: {names}{more}; see show"
 
 
 def _but_for(report: GapReport) -> str:

@@ -10,11 +10,11 @@ from turnstate.history.lines import telling_length
 from turnstate.history.listing import KeyReport, KeyRow, Stop, TurnReport, TurnRow
 from turnstate.history.sealing import Sealing
 from turnstate.history.times import iso
-from turnstate.history.turns import Turns
+from turnstate.history.turns import Doubt, Turns
 from turnstate.history.versions import Written
 from turnstate.render.screen import Screen
 from turnstate.render.tables import CUT, Cell, Column, Style, write_table
-from turnstate.render.text import clip, counted, numbers, one_line, second, size, took
+from turnstate.render.text import clip, counted, numbers, one_line, second, size, spans, took
 from turnstate.render.values import value_text
 from turnstate_backends.interface import ThreadRow
 
@@ -106,9 +106,21 @@ def _turn_cells(screen: Screen, rows: Sequence[TurnRow]) -> list[Cell]:
         Cell(moment_text(screen, row.started)),
         Cell("" if lasted is None or lasted < 0 else took(lasted)),
         Cell(str(row.checkpoints)),
-        Cell(_text(screen, (", " if screen.interactive else ",").join(row.keys_written))),
+        Cell(_text(screen, _keys_written(screen, row))),
         Cell(_text(screen, "\n".join(each.turn.question or "" for each in rows))),
     ]
+
+
+def _is_one_run(row: TurnRow) -> bool:
+    return row.started is None and row.ended is not None and not row.thinned
+
+
+def _keys_written(screen: Screen, row: TurnRow) -> str:
+    """The keys that the turn wrote: ``≥`` before what need not be all, ``?`` where none is known of."""
+    names = (", " if screen.interactive else ",").join(row.keys_written)
+    if row.turn.first is None or not row.may_have_written_more:
+        return names
+    return f"≥{names}" if names else "?"
 
 
 def _lasted(row: TurnRow) -> float | None:
@@ -122,9 +134,9 @@ def _status(row: TurnRow) -> tuple[str, Style]:
         return "pruned", "red"
     if turn.borrowed:
         return "pruned*", "yellow"
-    edited = "+edit" if turn.edited else ""
+    marks = ("+edit" if turn.edited else "") + ("+thinned" if row.thinned else "")
     status = turn.status or ""
-    return f"{status}{edited}", _STATUS_STYLES.get(status, "")
+    return f"{status}{marks}", _STATUS_STYLES.get(status, "")
 
 
 def stop_notes(report: TurnReport) -> list[str]:
@@ -156,6 +168,14 @@ def turn_notes(report: TurnReport) -> list[str]:
         notes.append(
             "pruned*: its own rows are gone; the next turn's input row still holds the state as it ended"
         )
+    if any(row.thinned and not row.turn.borrowed for row in report.rows):
+        notes.append(
+            "thinned: the turn's end is kept, steps of it are gone, and what they wrote cannot be told"
+        )
+    if any(_is_one_run(row) for row in report.rows):
+        notes.append("a turn whose run was stored in one row, as it ended, does not tell when it started")
+    if any(row.turn.first is not None and row.may_have_written_more for row in report.rows):
+        notes.append("≥, ?: steps that are gone may have written other keys")
     if branches := report.branches:
         tips = ", ".join(branch.tip for branch in branches[:3])
         more = f" and {len(branches) - 3} more" if len(branches) > 3 else ""
@@ -204,15 +224,20 @@ def _rows(checkpoints: int, writes: int) -> str:
     return " and ".join(counted(count, noun) for count, noun in kinds if count)
 
 
+_DOUBTS: Mapping[Doubt, str] = {
+    "unread": "an input's messages cannot be read, and were counted as one question",
+    "nodes": "not every question can be told from a node's own message",
+}
+
+
 def total_notes(turns: Turns) -> list[str]:
     """How sure the numbering is, and what was counted where it is not questions."""
     notes = []
     if turns.total_is == "at_least":
         notes.append(f"at least {counted(turns.total, 'turn')}: earlier ones may be gone without a trace")
     elif turns.total_is == "estimate":
-        notes.append(
-            f"about {counted(turns.total, 'turn')}: not every question can be told from a node's own message"
-        )
+        why = _DOUBTS[turns.doubt or "nodes"]
+        notes.append(f"about {counted(turns.total, 'turn')}: {why}")
     if turns.by == "inputs":
         notes.append("turns are counted by inputs, not by questions in the messages")
     return notes
@@ -229,14 +254,16 @@ def write_keys(screen: Screen, report: KeyReport) -> None:
         Column("last by", text=True),
         Column("summary", text=True, one_line=True),
     ]
-    rows = [_key_cells(screen, row) for row in report.rows]
+    rows = [_key_cells(screen, row, report.turns) for row in report.rows]
     has_entries = any(row.key.entry for row in report.rows)  # a channel that is no mapping is its own key
     if not has_entries:
         columns, rows = columns[:1] + columns[2:], [cells[:1] + cells[2:] for cells in rows]
     if write_table(screen, columns, rows):
         screen.note(CUT)
-    where = f"turn {report.turn} · " if report.turn is not None else ""
+    where = f"turn {turn_name(report.turns, report.turn)} · " if report.turn is not None else ""
     screen.note(f"{where}checkpoint {report.checkpoint}")
+    if any(row.earlier_unknown for row in report.rows):
+        screen.note("≥, ?: rows that are gone wrote it too, in turns that can no longer be told")
     if plain := [row.name for row in report.rows if row.plain]:
         screen.note(
             one_line(f"stored in clear, though other rows are encrypted: {', '.join(plain)}"), "yellow"
@@ -245,10 +272,23 @@ def write_keys(screen: Screen, report: KeyReport) -> None:
         screen.note(note)
 
 
-def _key_cells(screen: Screen, row: KeyRow) -> list[Cell]:
+def turn_name(turns: Turns, number: int) -> str:
+    """A turn's number; ``2–3`` where its question came in one input with others."""
+    return spans([turns.together(number)])
+
+
+def _written_in(screen: Screen, row: KeyRow, turns: Turns) -> str:
+    """How many spans of turns wrote a key: ``≥`` where rows that are gone did so too, ``?`` where only such did."""
+    count = len({turns.together(number) for number in row.turns_written})
+    if not count and (row.earlier_unknown or screen.interactive):
+        return "?" if row.earlier_unknown else ""
+    sign = "≥" if row.earlier_unknown else ""
+    return sign + (counted(count, "turn") if screen.interactive else str(count))
+
+
+def _key_cells(screen: Screen, row: KeyRow, turns: Turns) -> list[Cell]:
     kind = row.type.rpartition(".")[2] if screen.interactive else row.type
     amount = "" if row.size is None else size(row.size) if screen.interactive else str(row.size)
-    turns = counted(len(row.turns_written), "turn") if row.turns_written else ""
     summary = f'"{row.summary}"' if row.type == "str" else row.summary
     style: Style = "red" if row.absence else ""
     return [
@@ -256,7 +296,7 @@ def _key_cells(screen: Screen, row: KeyRow) -> list[Cell]:
         Cell("" if row.key.entry is None else row.key.channel),
         Cell(kind, style),
         Cell(amount),
-        Cell(turns if screen.interactive else str(len(row.turns_written))),
+        Cell(_written_in(screen, row, turns)),
         Cell(_last(screen, row.written)),
         Cell(summary),
     ]
@@ -269,8 +309,8 @@ def _last(screen: Screen, written: Written | None) -> str:
     if not written.turns:
         return "gone"
     node = written.node or "?"
-    turn = numbers(written.turns)
-    return f"{node}, turn {turn}" if screen.interactive else f"{node},{turn.replace(' ', '')}"
+    turn = spans([written.turns])
+    return f"{node}, turn {turn}" if screen.interactive else f"{node},{turn}"
 
 
 def _total(total: int, sure: str) -> str:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from turnstate.history.diff import Operation, masked, masked_operations, patch
 from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import Key
-from turnstate.history.log import KeyLog, Logged, change_in_words, value_of
+from turnstate.history.log import REREAD, KeyLog, Logged, change_in_words, value_of
 from turnstate.history.times import iso
 from turnstate.render.documents import Document, present, write_json
 from turnstate.render.listings import id_length, moment_text, total_notes
 from turnstate.render.screen import Screen
 from turnstate.render.tables import CUT, Cell, Column, Style, write_table
-from turnstate.render.text import clip, counted, numbers, one_line
+from turnstate.render.text import clip, counted, numbers, one_line, spans
 from turnstate.render.values import json_text, value_text
 from turnstate_backends.values import Absent, Stored
 
@@ -169,7 +169,12 @@ def _facts(log: KeyLog) -> list[str]:
     facts = [log.name] if log.key.entry is None else [log.name, f"channel {log.key.channel}"]
     turns = log.turns_written
     if turns:
-        facts.append(f"written in {counted(len(turns), 'turn')} ({numbers(turns)})")
+        groups = list(dict.fromkeys(map(log.history.turns.together, turns)))
+        shared = len(groups) < len(turns)
+        which = spans(groups)
+        facts.append(
+            f"written in turns {which}" if shared else f"written in {counted(len(turns), 'turn')} ({which})"
+        )
     if log.earlier_unknown:
         too = " too" if turns else ""
         facts.append(f"rows that are gone wrote it{too}, in turns that can no longer be told")
@@ -179,7 +184,7 @@ def _facts(log: KeyLog) -> list[str]:
 
 
 def _turns(version: Logged) -> str:
-    return numbers(version.turns).replace(" ", "") if version.turns else "?"
+    return spans([version.turns]) if version.turns else "?"
 
 
 def _heading(version: Logged, shown: Shown) -> str:
@@ -191,7 +196,8 @@ def _heading(version: Logged, shown: Shown) -> str:
     if version.step is not None:
         facts.append(f"step {version.step}")
     facts += [", ".join(version.nodes)] if version.nodes else []
-    facts.append(change_name(version) + (" (inferred: the value changed)" if version.inferred else ""))
+    why = REREAD if version.reread else "inferred: the value changed"
+    facts.append(change_name(version) + (f" ({why})" if version.inferred else ""))
     facts += [f"run {version.run}"] if version.run else []
     facts += [f"checkpoint {version.checkpoint}"]
     return " · ".join(facts)
@@ -209,8 +215,14 @@ def gap_in_words(gap: Gap, length: int | None = None) -> str:
     before = gap.before[:length]
     where = f"before {before}" if gap.after is None else f"between {gap.after[:length]} and {before}"
     turns = f" of turn{'s' if len(gap.turns) > 1 else ''} {numbers(gap.turns)}" if gap.turns else ""
-    steps = f", steps {gap.steps.first} to {gap.steps.last}" if gap.steps else ""
-    return f"rows{turns} are gone {where}{steps}"
+    return f"rows{turns} are gone {where}{_steps(gap)}"
+
+
+def _steps(gap: Gap) -> str:
+    steps = gap.steps
+    if steps is None or not steps.count:
+        return ""
+    return f", step {steps.first}" if steps.count == 1 else f", steps {steps.first} to {steps.last}"
 
 
 def _value_text(version: Logged, reveal: bool) -> str:
@@ -272,6 +284,7 @@ def version_document(version: Logged, shown: Shown) -> Document:
         ends_turn=version.ends_turn or None,
         inferred=version.inferred or None,
         lost=version.lost or None,
+        reread=version.reread or None,
     )
     document |= _value_fields(version, shown)
     if shown.patches and (found := _sides(version, shown.reveal)) is not None:

@@ -7,7 +7,7 @@ from turnstate.history.turns import Turns
 from turnstate.history.versions import Written
 from turnstate.render.listings import total_notes
 from turnstate.render.screen import Screen
-from turnstate.render.text import one_line
+from turnstate.render.text import one_line, spans
 from turnstate.render.values import value_text
 
 
@@ -55,16 +55,21 @@ def provenance(reading: Reading) -> list[str]:
         return []
     facts = []
     if reading.turn is not None:
-        facts.append(f"start of turn {reading.turn}" if reading.at_start else f"turn {reading.turn}")
+        turn = f"turn {spans([reading.together])}"
+        facts.append(f"start of {turn}" if reading.at_start else turn)
     facts.append(f"checkpoint {reading.checkpoint}")
     if reading.borrowed and reading.turn is not None:
-        facts.append(f"read in turn {reading.turn + 1}'s input row, turn {reading.turn}'s own rows are gone")
+        after = reading.together[-1] + 1
+        facts.append(f"read in turn {after}'s input row, {turn}'s own rows are gone")
     written = reading.written
     if written is not None:
         facts.append(_written(written))
-    listed = ", ".join(map(str, reading.turns_written))
-    if len(reading.turns_written) > 1:
-        facts.append(f"written in {len(reading.turns_written)} turns ({listed})")
+    groups = reading.spans_written
+    listed = ", ".join(spans([group]) for group in groups)
+    if len(groups) < len(reading.turns_written) and len(groups) > 1:
+        facts.append(f"written in turns {listed}")
+    elif len(groups) > 1:
+        facts.append(f"written in {len(groups)} turns ({listed})")
     elif listed and not (written and written.turns):
         facts.append(f"written in turn {listed}" if written is None else f"and in turn {listed}")
     if reading.outcome == "value" and written is None:
@@ -77,6 +82,7 @@ def provenance(reading: Reading) -> list[str]:
 def _written(written: Written) -> str:
     if not written.turns:
         return "written in rows that are gone, in a turn that can no longer be told"
-    turn = "–".join(map(str, dict.fromkeys((written.turns[0], written.turns[-1]))))
     by = f" by {written.node}" if written.node else ""
-    return f"written in turn {turn}{by}" + (" (inferred: the value changed)" if written.inferred else "")
+    return f"written in turn {spans([written.turns])}{by}" + (
+        " (inferred: the value changed)" if written.inferred else ""
+    )

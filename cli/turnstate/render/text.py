@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 _CLASS = (
@@ -96,6 +97,14 @@ def counted(number: int, noun: str) -> str:
     """``1 turn``, ``3 turns``."""
     ending = "es" if noun.endswith(("ch", "s")) else "s"
     return f"{number} {noun}{'' if number == 1 else ending}"
+
+
+def spans(groups: Iterable[tuple[int, ...]]) -> str:
+    """The turns of some spans, those that came in one input as one: ``1, 2–3, 4``."""
+    groups = list(dict.fromkeys(groups))
+    if all(len(group) == 1 for group in groups):
+        return numbers([group[0] for group in groups])
+    return ", ".join(f"{group[0]}–{group[-1]}" if len(group) > 1 else str(group[0]) for group in groups)
 
 
 def numbers(values: tuple[int, ...] | list[int]) -> str:
