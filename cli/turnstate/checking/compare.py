@@ -58,8 +58,11 @@ def contains(found: Any, expected: Any) -> bool:
 
     An instance is its fields, and an item or entry that is a mapping is found by the entries that are expected of it.
     """
-    if type(expected) is list:
-        return all(contains(found, each) for each in expected)
+    wanted = expected if type(expected) is list else [expected]
+    return all(_holds(found, each) for each in wanted)
+
+
+def _holds(found: Any, expected: Any) -> bool:
     held = _fields(found)
     if type(held) is str:
         return type(expected) is str and expected in held

@@ -79,19 +79,17 @@ class _Scan:
         self._at += 2 if is_array else 1
         names = self._names()
         self._at += 2 if is_array else 1
-        path = self._within((), names[:-1])
-        here: Path = (*path, names[-1])
+        here: Path = ()
+        for name in names[:-1]:
+            here = self._inside((*here, name))
+            self._note(here, start)  # a table that only this implies
+        here = (*here, names[-1])
         if is_array:
             self._arrays[here] = self._arrays.get(here, -1) + 1
             self._note(here, start)
         here = self._inside(here)
         self._note(here, start)
         return here
-
-    def _within(self, table: Path, names: list[str]) -> Path:
-        for name in names:
-            table = self._inside((*table, name))
-        return table
 
     def _inside(self, path: Path) -> Path:
         """A path, or its latest item where it is an array of tables."""
