@@ -256,6 +256,35 @@ def test_a_pattern_heads_each_key_and_is_one_document() -> None:
     assert lines == told["readings"]
 
 
+def test_of_a_pattern_each_note_names_its_key_and_no_name_stands_without_a_value() -> None:
+    nothing = run("show", "demo", "*", "--turn", "0", "--store", store("demo"))
+    assert (nothing.code, nothing.out) == (4, "")
+    words = "not_yet_written: nothing up to the end of turn 0 had written it; first written in turn 1"
+    keys = ["messages", "plan", "tool_state", BBOX]
+    lines = nothing.err.splitlines()
+    assert lines[::2] == [f"{key}: {words}" for key in keys]
+    assert [line.partition(": turn 0 · checkpoint ")[0] for line in lines[1::2]] == keys
+    some = run("show", "demo", "p*", "--turn", "1", "--store", store("demo"))
+    assert some.out == "plan\nlook up the area\n"
+    assert some.err.startswith("plan: turn 1 · checkpoint ")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("show", "demo", "plan", "--checkpoint", "1f1ecbdf-630e", "--branch", "1f1ecbdf-63c7"),
+        ("keys", "demo", "--checkpoint", "1f1ecbdf-630e", "--branch", "1f1ecbdf-63c7"),
+        ("diff", "demo", "--checkpoints", "1f1ecbdf-630e..1f1ecbdf-63c7", "--branch", "1f1ecbdf-63c7"),
+        ("diff", "demo", "--side-by-side", "--stat"),
+        ("diff", "demo", "--side-by-side", "--name-only"),
+    ],
+)
+def test_two_options_of_which_one_would_be_ignored_are_a_usage_error(argv: tuple[str, ...]) -> None:
+    result = run(*argv, "--store", store("demo"))
+    assert (result.code, result.out) == (2, "")
+    assert argv[-2 if argv[-1].startswith("1f1") else 2] in result.err
+
+
 def test_a_query_looks_into_an_instance_as_into_its_fields() -> None:
     result = run("show", "demo", "messages", "--query", "[-1].content", "--store", store("demo"))
     assert result.out == "Aarhus lies within 9.9, 56.1, 10.3, 56.2, and is the smaller one.\n"

@@ -372,6 +372,16 @@ def test_a_line_of_json_keeps_the_places_apart_from_the_values(detail: list[str]
     assert (plan.get("from"), plan.get("to")) == (values if not detail else (None, None))
 
 
+def test_the_ends_of_two_lines_say_which_line_each_is_on() -> None:
+    branch = recording("forks").threads["asked-again"].branches[0]["tip"]
+    between = diff_of("forks", "asked-again", "plan", "--branch", branch, "--turns", "3...2").err
+    assert re.fullmatch(
+        r"turn 3 of the head's line · checkpoint \S+ → turn 2 of the branch · checkpoint \S+\n", between
+    )
+    along = diff_of("forks", "asked-again", "plan", "--branch", branch, "--turns", "1..2").err
+    assert re.fullmatch(r"turn 1 · checkpoint \S+ → turn 2 · checkpoint \S+\n", along)
+
+
 def test_what_a_turn_changed_names_the_end_that_it_needs() -> None:
     missing = [
         ("demo-pruned", "demo", 2, "the end of turn 1", "2, 3"),

@@ -239,6 +239,18 @@ def test_a_terminal_gets_ids_that_can_be_copied_and_times_that_a_server_log_has(
     assert f"{time}Z" in (rows[0] if columns > 80 else seen[2])
 
 
+def test_turns_may_be_one_turn_and_what_is_not_there_is_said() -> None:
+    one, range_ = (run("log", "demo", "plan", "--turns", turns, *DEMO) for turns in ("3", "3..3"))
+    assert (one.out, one.err) == (range_.out, range_.err)
+    assert one.out.splitlines()[1].split()[0] == "3"
+    beyond = run("log", "demo", "plan", "--turns", "3..9", *DEMO)
+    assert (beyond.code, beyond.out) == (0, one.out)
+    assert beyond.err.splitlines()[0] == "the thread has had 3 turns"
+    none = run("log", "demo", "plan", "--turns", "2", *DEMO)
+    assert (none.code, none.out) == (0, "")
+    assert none.err.splitlines()[0] == "nothing was written in what was asked for"
+
+
 def test_a_terminal_is_told_where_cells_were_cut_to_its_width() -> None:
     narrow, wide = (
         run_in_terminal("log", "demo", "messages", "--color", "never", *DEMO, columns=n) for n in (100, 200)

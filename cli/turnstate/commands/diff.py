@@ -120,6 +120,8 @@ def diff(
     out = session.output(json=json, jsonl=jsonl, color=color)
     if stat and name_only:
         raise typer.BadParameter("give either --stat or --name-only, not both.", param_hint="'--name-only'")
+    if side_by_side and (stat or name_only):
+        raise typer.BadParameter("it goes without --stat and --name-only.", param_hint="'--side-by-side'")
     around = None if context is None else options.whole_number(context, "--context")
     if around is not None and around < 0:
         raise typer.BadParameter("it is not negative.", param_hint="'--context'")
@@ -156,10 +158,13 @@ def _asked(turns: str | None, checkpoints: str | None, branch: str | None) -> _A
     """The options as they belong together.
 
     Raises:
-        typer.BadParameter: Both of them, one that cannot be read, or three dots without a branch.
+        typer.BadParameter: Both of them, one that cannot be read, three dots without a branch, or a branch beside
+            checkpoints.
     """
     if turns is not None and checkpoints is not None:
         raise typer.BadParameter("give only one of --turns and --checkpoints.", param_hint="'--checkpoints'")
+    if checkpoints is not None and branch is not None:
+        raise typer.BadParameter(places.NO_BRANCH, param_hint="'--branch'")
     if checkpoints is not None:
         first, _, last = checkpoints.partition("..")
         if not first or not last:

@@ -40,7 +40,7 @@ def keys(
     color: options.Color = "auto",
 ) -> None:
     out = session.output(json=json, jsonl=jsonl, color=color)
-    when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at)
+    when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at, branch=branch)
     with (
         session.answering(out, "turnstate.keys/1", thread, ns),
         session.opened(ctx, out, store, schema) as opened,

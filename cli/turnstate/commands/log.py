@@ -48,14 +48,17 @@ def log(
         typer.Option(
             "--turns",
             metavar="A..B",
-            help="Only versions of these turns; also A.. and ..B.",
+            help="Only versions of these turns; also N, A.. and ..B.",
             show_default=False,
         ),
     ] = None,
     limit: Annotated[
         str | None,
         typer.Option(
-            "--limit", metavar="N", help="Only the most recent, so many a block.", show_default=False
+            "--limit",
+            metavar="N",
+            help="Only the most recent, so many of each key that the pattern matches.",
+            show_default=False,
         ),
     ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Newest first.")] = False,
@@ -78,7 +81,7 @@ def log(
     color: options.Color = "auto",
 ) -> None:
     out = session.output(json=json, jsonl=jsonl, color=color)
-    between = None if turns is None else places.turn_range(turns)
+    between = None if turns is None else places.turns_from_to(turns)
     most = options.most(limit)
     if chart and (values or patch or reverse or limit is not None):
         raise typer.BadParameter(
@@ -91,6 +94,7 @@ def log(
     ):
         from turnstate.history.keys import is_glob
         from turnstate.history.log import KeyLog, Log
+        from turnstate.history.reading import turns_had
         from turnstate.render import log as render
 
         history = session.history_of(
@@ -98,6 +102,8 @@ def log(
         )
         found = Log(history, internal=internal)
         span = None if between is None else _span(history, *between)
+        if between is not None and (between[1] or 0) > history.turns.total:
+            out.screen.note(turns_had(history))
         if chart:
             from turnstate.history.chart import chart_of
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from turnstate.history.reading import Miss, Place
     from turnstate.history.thread import ThreadHistory
 
+NO_BRANCH = "a checkpoint is read on its own line; leave --branch out."
 _RANGE = re.compile(r"(-?\d{1,9})?\.\.(-?\d{1,9})?", re.ASCII)
 
 
@@ -29,12 +30,16 @@ class When:
     at: datetime | None
 
 
-def when(*, turn: str | None, at_start: bool, checkpoint: str | None, at: str | None) -> When:
+def when(
+    *, turn: str | None, at_start: bool, checkpoint: str | None, at: str | None, branch: str | None
+) -> When:
     """The options as they belong together; the last turn when none is given.
 
     Raises:
-        typer.BadParameter: Two of them, or ``--at-start`` without a turn.
+        typer.BadParameter: Two of them, ``--at-start`` without a turn, or a branch beside a checkpoint.
     """
+    if branch is not None and checkpoint is not None:
+        raise typer.BadParameter(NO_BRANCH, param_hint="'--branch'")
     given = [
         name
         for name, value in (("--turn", turn), ("--checkpoint", checkpoint), ("--at", at))
@@ -66,6 +71,18 @@ def place_in(history: ThreadHistory, asked: When) -> tuple[ThreadHistory, Place 
     if asked.at is not None:
         return history, reading.time_place(history, asked.at)
     return history, reading.turn_place(history, asked.turn, at_start=asked.at_start)
+
+
+def turns_from_to(text: str) -> tuple[int | None, int | None]:
+    """Turns as typed: :func:`turn_range`, or one turn, ``N``.
+
+    Raises:
+        typer.BadParameter: It is neither.
+    """
+    if ".." in text:
+        return turn_range(text)
+    number = options.whole_number(text, "--turns")
+    return number, number
 
 
 def turn_range(text: str, option: str = "--turns") -> tuple[int | None, int | None]:

@@ -70,7 +70,7 @@ def show(
     color: options.Color = "auto",
 ) -> None:
     out = session.output(json=json, jsonl=jsonl, color=color)
-    when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at)
+    when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at, branch=branch)
     expression = None if query is None else _compiled(query)
     with (
         session.answering(out, "turnstate.show/1", thread, ns, key=key),

@@ -35,12 +35,14 @@ class End:
         checkpoint: The row that was read.
         borrowed: It is the next turn's input row, the turn's own rows being gone.
         at_fork: It is the last row that a branch shares with the head's line.
+        on_branch: It was read on another line than the head's.
     """
 
     turn: int | None
     checkpoint: str
     borrowed: bool = False
     at_fork: bool = False
+    on_branch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ class Standpoint:
         turns = self.history.turns.turns
         # A row that was named by its id is nobody's substitute.
         borrowed = bool(turn and turns[turn].borrowed and turns[turn].end == self.place.row)
-        return End(turn, self.checkpoint, borrowed, self.at_fork)
+        return End(turn, self.checkpoint, borrowed, self.at_fork, self.history.is_branch)
 
 
 def diff_report(

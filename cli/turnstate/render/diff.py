@@ -480,7 +480,9 @@ def write_notes(screen: Screen, report: DiffReport) -> None:
         screen.note(one_line(f"{report.asked} is there at neither end"), "yellow")
     elif not report.changes and not report.incomparable:
         screen.note("no differences")
-    screen.note(f"{end_in_words(report.old)} → {end_in_words(report.new)}")
+    apart = report.old.on_branch != report.new.on_branch
+    old, new = (end_in_words(end, apart=apart) for end in (report.old, report.new))
+    screen.note(f"{old} → {new}")
     for end in (report.old, report.new):
         if end.borrowed and end.turn is not None:
             screen.note(
@@ -491,9 +493,11 @@ def write_notes(screen: Screen, report: DiffReport) -> None:
         screen.note(note)
 
 
-def end_in_words(end: End) -> str:
-    """Turn and checkpoint of one end of a comparison."""
+def end_in_words(end: End, *, apart: bool = False) -> str:
+    """Turn and checkpoint of one end of a comparison; its line where both lie ``apart``."""
     turn = "the fork" if end.at_fork else f"turn {end.turn}" if end.turn is not None else ""
+    if apart and turn and not end.at_fork:
+        turn += " of the branch" if end.on_branch else " of the head's line"
     return one_line(f"{turn} · checkpoint {end.checkpoint}" if turn else f"checkpoint {end.checkpoint}")
 
 

@@ -18,22 +18,23 @@ def write_reading(screen: Screen, reading: Reading, turns: Turns, *, titled: boo
         screen: Where to.
         reading: What was read.
         turns: The turns of the line.
-        titled: Several keys were asked for, so each is headed by its name.
+        titled: Several keys were asked for, so each value is headed by its key's name, and each note names it.
     """
-    if titled:
-        screen.data(screen.on_out(one_line(reading.key), "bold"))
+    name = f"{one_line(reading.key)}: " if titled else ""
     if reading.outcome == "value":
+        if titled:
+            screen.data(screen.on_out(one_line(reading.key), "bold"))
         screen.data(value_text(reading.value))
         if reading.message:
             screen.note(one_line(reading.message), "yellow")
     else:
-        write_outcome(screen, reading.outcome, reading.message)
+        write_outcome(screen, f"{name}{reading.outcome}", reading.message)
         if reading.stored.get("rule") == "unknown":
             screen.note("--reducer CHANNEL=RULE says how its writes add up, see show --help")
     if facts := provenance(reading):
-        screen.note(" · ".join(one_line(fact) for fact in facts))
+        screen.note(name + " · ".join(one_line(fact) for fact in facts))
     if reading.plain:
-        screen.note("this value is stored in clear, other rows of the thread are encrypted", "yellow")
+        screen.note(f"{name}this value is stored in clear, other rows of the thread are encrypted", "yellow")
     if reading.shared_with:
         screen.note(
             f"this value is another branch's: {reading.shared_with[0]} wrote the same version before, "
