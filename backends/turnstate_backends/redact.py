@@ -110,7 +110,6 @@ class Redactor:
         self._rules = rules
         self._salt = salt
         self._globs = tuple(key.casefold() for key in rules.keys)
-        self._traces = _traces(rules)
         self._known: dict[
             tuple[bytes, int, _Within | None, str], tuple[bytes, Counter[tuple[Detector, str]]]
         ] = {}
@@ -150,7 +149,7 @@ class Redactor:
                 return stored
             self.found.opened += 1
             stored = replace(opened, encrypted=False)
-        if stored.type in _NO_CONTENT or not self._may_hold(stored):
+        if stored.type in _NO_CONTENT or not self._may_hold(stored, key):
             return stored
         try:
             return self._changed(stored, change)
@@ -187,12 +186,16 @@ class Redactor:
         data = to_json(text).encode() if stored.type == "json" else to_msgpack(text)
         return Stored(stored.type if stored.type == "json" else "msgpack", data, len(data))
 
-    def _may_hold(self, stored: Stored) -> bool:
+    def _may_hold(self, stored: Stored, key: str) -> bool:
         """Whether the bytes are worth reading: also where an escape in JSON, or UTF-16, may hide something."""
-        data = stored.data
-        if self._traces is None or b"\\u" in data or (stored.type == "json" and b"\0" in data):
+        if self._rules.asked:
             return True
-        return self._traces.search(data) is not None
+        data = stored.data
+        if b"\\u" in data or (stored.type == "json" and b"\0" in data):
+            return self._rules.secrets
+        return self._rules.secrets and (
+            detectors.names_secret(key) is not None or detectors.SECRET_TRACES.search(data) is not None
+        )
 
     # Trees. Each gives the very node that it was given where nothing in it had to go.
 
@@ -217,8 +220,9 @@ class Redactor:
         )
 
     def _entry(self, key: Node, item: Node, within: _Within | None) -> tuple[Node, Node]:
+        shown = self._node(key, None, "a name")
         name = key if isinstance(key, str) else ""
-        return self._node(key, None, name), self._under(name, item, within, name)
+        return shown, self._under(name, item, within, shown if isinstance(shown, str) else "")
 
     def _under(self, name: str, node: Node, within: _Within | None, key: str) -> Node:
         """What stands under a name."""
@@ -391,20 +395,6 @@ class Redactor:
 
     def _mark(self, content: bytes) -> str:
         return f"[redacted:{hmac.new(self._salt, content, sha256).hexdigest()[:_DIGITS]}]"
-
-
-def _traces(rules: Rules) -> re.Pattern[bytes] | None:
-    """What a payload that holds anything to go has among its bytes; None where that cannot be told."""
-    if (
-        rules.patterns
-        or rules.personal
-        or not all(re.fullmatch(r"[\w -]+", key, re.ASCII) for key in rules.keys)
-    ):
-        return None
-    parts = [re.escape(key.encode()) for key in rules.keys]
-    if rules.secrets:
-        parts.append(detectors.SECRET_TRACES.pattern)
-    return re.compile(b"|".join(parts), re.IGNORECASE) if parts else re.compile(b"(?!)")
 
 
 def _pairs(node: Pairs, change: Callable[[Node, Node], tuple[Node, Node]]) -> Pairs:
