@@ -63,6 +63,38 @@ def test_a_function_of_the_present_folder_is_run_and_its_prints_are_no_data(tmp_
     assert set(done.err.splitlines()) == {"imported", "called"}
 
 
+def test_a_function_that_raises_is_quoted_without_the_store_s_password(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def merge(old, writes):\n    raise ValueError('no s3cret\\nmore')\n")
+    more = ("--reducer", "tool_state=mine:merge")
+    done = run_process(*SHOW, *more, cwd=tmp_path, env={"PGPASSWORD": "s3cret"})
+    assert done.code == 6
+    assert "mine:merge raised ValueError: no " in done.err
+    assert "s3cret" not in done.err
+    assert "more" not in done.err.splitlines()[0]
+
+
+def test_several_reducers_are_taken_and_none_is_dropped() -> None:
+    both = ("--reducer", "tool_state=merge", "--reducer", "plan=replace")
+    assert run(*SHOW, "--json", *both).document["value"] == VALUE
+    assert run(*SHOW, "--json", *both[2:], *both[:2]).document["value"] == VALUE
+    twice = run(*SHOW, "--reducer", "tool_state=merge", "--reducer", "tool_state=union")
+    assert (twice.code, "'tool_state' is given twice" in twice.err) == (2, True)
+
+
+@pytest.mark.parametrize("argv", [("keys", "no-snapshot"), ("diff", "no-snapshot")])
+def test_keys_and_diff_say_what_helps_where_deltas_cannot_be_rebuilt(argv: tuple[str, ...]) -> None:
+    hint = "delta_unresolved: --reducer CHANNEL=RULE says how its writes add up, see show --help"
+    assert hint in run(*argv, "--store", store("deltas")).err.splitlines()
+    assert hint not in run(*argv, "--reducer", "tool_state=merge", "--store", store("deltas")).err
+
+
+def test_a_chart_of_turns_takes_a_reducer() -> None:
+    chart = ("turns", "no-snapshot", "--chart", "--store", store("deltas"))
+    without, given = (run(*chart, *more) for more in ((), ("--reducer", "tool_state=merge")))
+    assert "lookup/1  ? ? ? ?" in without.out
+    assert "lookup/1  # . . ." in given.out
+
+
 def test_nothing_is_imported_where_no_function_is_named(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("raise SystemExit(77)")
     done = run_process(*SHOW, "--reducer", "tool_state=merge", cwd=tmp_path)

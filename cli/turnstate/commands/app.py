@@ -61,7 +61,8 @@ def _spared(parameters: list[Any]) -> list[Any]:
     """Typer 0.29 loads pydantic, half of our time to start, to make text of text. Others have no such attribute."""
     for parameter in parameters:
         descriptor = getattr(parameter, "type_descriptor", None)
-        if getattr(descriptor, "annotation", None) in (str, bool) and hasattr(parameter, "_runtime_param"):
+        plain = getattr(descriptor, "annotation", None) in (str, bool, list[str])
+        if plain and hasattr(parameter, "_runtime_param"):
             parameter._runtime_param = _AsTyped()
     return parameters
 

@@ -247,7 +247,7 @@ def _results(
     wanted: Sequence[Expectation],
     addresses: dict[str, str],
     schema: str | None,
-    reducer: str | None,
+    reducer: Sequence[str] | None,
     *,
     fail_fast: bool,
 ) -> Iterator[Result]:

@@ -6,7 +6,7 @@ What ``turnstate check`` and the pytest plugin have in common.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -65,7 +65,7 @@ class Checker:
         reducer: As ``--reducer`` has it.
     """
 
-    def __init__(self, *, schema: str | None = None, reducer: str | None = None) -> None:
+    def __init__(self, *, schema: str | None = None, reducer: str | Sequence[str] | None = None) -> None:
         self._schema = schema
         self._reducer = reducer
         self._open = ExitStack()

@@ -146,12 +146,12 @@ Since = Annotated[
 ]
 Internal = Annotated[bool, typer.Option("--all", help="LangGraph's own channels too, such as branch:to:*.")]
 Reducer = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--reducer",
         metavar="CHANNEL=RULE,…",
         help="How a channel that is kept as deltas adds up: messages, extend, append, add-new, merge, union, "
-        "replace, or module:function, which is imported and run.",
+        "replace, or module:function, which is imported and run. May be given several times.",
         show_default=False,
     ),
 ]

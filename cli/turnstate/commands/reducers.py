@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from turnstate.commands.address import redacted
 from turnstate.commands.exits import Refused
 
 if TYPE_CHECKING:
@@ -19,18 +20,20 @@ if TYPE_CHECKING:
 _OPTION = "'--reducer'"
 
 
-def rules(given: str | None) -> Mapping[str, Rule]:
+def rules(given: str | Sequence[str] | None) -> Mapping[str, Rule]:
     """The rule of each channel that is named.
 
     Args:
-        given: ``CHANNEL=RULE``, separated by commas, as typed. A channel may hold a ``=``: the last one parts.
+        given: ``CHANNEL=RULE``, separated by commas, as typed, once or several times. A channel may hold a ``=``: the
+            last one parts.
 
     Raises:
         typer.BadParameter: One is not of that form, names no rule, or a channel a second time.
         Refused: A function cannot be imported.
     """
     found: dict[str, Rule] = {}
-    for text in given.split(",") if given else ():
+    joined = given if isinstance(given, str) else ",".join(given or ())
+    for text in joined.split(",") if joined else ():
         channel, _, name = text.rpartition("=")
         if not channel or not name:
             raise typer.BadParameter(f"{text!r} is not CHANNEL=RULE.", param_hint=_OPTION)
@@ -53,6 +56,7 @@ def _rule(name: str) -> Rule:
 
 
 def _imported(name: str, module: str, function: str) -> Callable[[Any, Sequence[Any]], Any]:
+    from turnstate.history.accumulate import Unfit
     from turnstate_backends.usercode import Unimported, aside, imported
 
     try:
@@ -65,7 +69,12 @@ def _imported(name: str, module: str, function: str) -> Callable[[Any, Sequence[
         raise Refused(f"{name} is no function", f"it is a {type(found).__name__}", "Name a function.")
 
     def reducer(old: Any, writes: Sequence[Any]) -> Any:
-        with aside():  # what it prints is no data of ours
-            return found(old, writes)
+        try:
+            with aside():  # what it prints is no data of ours
+                return found(old, writes)
+        except Exception as error:  # whatever the user's code raises
+            said = (str(error).splitlines() or [""])[0]
+            words = f"{name} raised {type(error).__name__}" + (f": {said}" if said else "")
+            raise Unfit(redacted(words)) from None
 
     return reducer

@@ -120,7 +120,7 @@ def history_of(
     branch: str | None,
     messages: str,
     turns_by: str | None,
-    reducer: str | None = None,
+    reducer: str | Sequence[str] | None = None,
 ) -> ThreadHistory:
     """A thread along the head's line, or along that of a branch.
 

@@ -30,6 +30,7 @@ def turns(
     branch: options.Branch = None,
     messages: options.Messages = "messages",
     turns_by: options.TurnsBy = None,
+    reducer: options.Reducer = None,
     chart: options.Chart = False,
     store: options.Store = None,
     schema: options.Schema = None,
@@ -46,7 +47,7 @@ def turns(
         from turnstate.render import documents
 
         history = session.history_of(
-            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by
+            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by, reducer=reducer
         )
         if chart:
             from turnstate.commands.log import draw

@@ -340,7 +340,9 @@ def called(name: str, function: Callable[[Any, Sequence[Any]], Any]) -> Rule:
             state = type(brought[0])() if isinstance(brought[0], (list, dict, set)) else None
         try:
             return function(state, brought)
-        except Exception as error:  # whatever the user's code raises; its text may hold content
+        except Unfit:
+            raise
+        except Exception as error:  # its text may hold content: whoever hands the function in says more
             raise Unfit(f"{name} raised {type(error).__name__}") from None
 
     def payload(state: Any) -> Stored:

@@ -345,7 +345,8 @@ class Deltas:
         if rule is not None and self._holds(channel, rule, stretch):
             return self._payload(rule, stretch, position)
         if named is not None:
-            raise RuleUnknown(f"{named.name} does not lead from one snapshot to the next")
+            refuted = f"{named.name} does not lead from one snapshot to the next"
+            raise RuleUnknown(f"{refuted}; leave that rule out or name another")
         return self._proven(channel, stretch, position)
 
     def _holds(self, channel: str, rule: Rule, stretch: _Stretch) -> bool:

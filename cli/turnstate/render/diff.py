@@ -20,7 +20,7 @@ from turnstate.history.diff import SETS, Operation, Path, form_type, patch
 from turnstate.history.jsonform import is_mapping_of_pairs, plain
 from turnstate.history.summary import atom
 from turnstate.render.documents import Document, present
-from turnstate.render.listings import total_notes
+from turnstate.render.listings import BY_REDUCER, total_notes
 from turnstate.render.screen import Screen, styled
 from turnstate.render.tables import Cell, Column, Style, write_table
 from turnstate.render.text import multi_line, one_line, size
@@ -483,6 +483,10 @@ def write_notes(screen: Screen, report: DiffReport) -> None:
     apart = report.old.on_branch != report.new.on_branch
     old, new = (end_in_words(end, apart=apart) for end in (report.old, report.new))
     screen.note(f"{old} → {new}")
+    absences = [kind for each in report.changes for kind in each.absences]
+    absences += [form["$absent"] for each in report.incomparable for form in (each.old, each.new)]
+    if "delta_unresolved" in absences:
+        screen.note(f"delta_unresolved: {BY_REDUCER}")
     for end in (report.old, report.new):
         if end.borrowed and end.turn is not None:
             screen.note(

@@ -243,6 +243,10 @@ def total_notes(turns: Turns) -> list[str]:
     return notes
 
 
+BY_REDUCER = "--reducer CHANNEL=RULE says how its writes add up, see show --help"
+"""What helps where a channel is kept as deltas and cannot be rebuilt."""
+
+
 def write_keys(screen: Screen, report: KeyReport) -> None:
     """One row per key."""
     columns = [
@@ -264,6 +268,8 @@ def write_keys(screen: Screen, report: KeyReport) -> None:
     screen.note(f"{where}checkpoint {report.checkpoint}")
     if any(row.earlier_unknown for row in report.rows):
         screen.note("≥, ?: rows that are gone wrote it too, in turns that can no longer be told")
+    if any(row.absence == "delta_unresolved" for row in report.rows):
+        screen.note(f"delta_unresolved: {BY_REDUCER}")
     if plain := [row.name for row in report.rows if row.plain]:
         screen.note(
             one_line(f"stored in clear, though other rows are encrypted: {', '.join(plain)}"), "yellow"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from turnstate.history.reading import Reading
 from turnstate.history.turns import Turns
 from turnstate.history.versions import Written
-from turnstate.render.listings import total_notes
+from turnstate.render.listings import BY_REDUCER, total_notes
 from turnstate.render.screen import Screen
 from turnstate.render.text import one_line, spans
 from turnstate.render.values import value_text
@@ -30,7 +30,7 @@ def write_reading(screen: Screen, reading: Reading, turns: Turns, *, titled: boo
     else:
         write_outcome(screen, f"{name}{reading.outcome}", reading.message)
         if reading.stored.get("rule") == "unknown":
-            screen.note("--reducer CHANNEL=RULE says how its writes add up, see show --help")
+            screen.note(BY_REDUCER)
     if facts := provenance(reading):
         screen.note(name + " · ".join(one_line(fact) for fact in facts))
     if reading.plain:
