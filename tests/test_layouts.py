@@ -145,7 +145,7 @@ def test_rows_that_an_application_inserted_are_read_with_its_own_ids(tmp_path: P
             [("2", None, kind, payloads[0], "{}"), ("10", "2", kind, payloads[1], None)],
         )
     turns = run("turns", "--store", str(path), "t", "--branch", "10", "--json").document
-    assert [(turn["question"], turn["started"]) for turn in turns["turns"]] == [
+    assert [(turn["question"], turn["ended"]) for turn in turns["turns"]] == [
         ("q1", "2026-01-01T00:00:00Z"),
         ("q2", "2026-01-02T00:00:00Z"),
     ]

@@ -1,7 +1,8 @@
 """Values that sibling branches share although each wrote its own, because a writer gave both the same version.
 
-LangGraph.js counts versions by whole numbers, so two branches of one checkpoint count alike; where values stand in rows of
-their own by channel and version, the second branch's is not stored (``checkpoint-postgres``, ``ON CONFLICT DO NOTHING``).
+LangGraph.js counts versions by whole numbers, so two branches of one checkpoint count alike. Where values stand in rows
+of their own by channel and version, the second branch's is not stored (``checkpoint-postgres``, ``ON CONFLICT DO
+NOTHING``).
 """
 
 from __future__ import annotations
