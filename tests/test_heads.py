@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import math
-import time
 import uuid
 from typing import Any
 
@@ -314,26 +313,6 @@ def test_keys_that_a_dictionary_cannot_hold_are_those_of_the_decoded_map() -> No
 def test_a_key_that_is_not_utf8_is_the_key_of_the_decoded_map() -> None:
     whole = stored("msgpack", b"\x81\xa2\xff\xfe\x01")
     assert keys(whole) == list(decode(whole)) == ["\udcff\udcfe"]
-
-
-def best(look: Any, payload: Stored, times: int) -> float:
-    """Seconds of the quickest run."""
-    runs = []
-    for _ in range(times):
-        started = time.perf_counter()
-        look(payload)
-        runs.append(time.perf_counter() - started)
-    return min(runs)
-
-
-def test_a_thousand_messages_are_split_in_two_milliseconds() -> None:
-    whole = written([HumanMessage("x" * 60, id=str(number)) for number in range(1000)])
-    assert best(elements, whole, 30) < 0.002
-
-
-def test_the_keys_of_a_head_take_microseconds() -> None:
-    cut = head(written({"messages": "x" * 20_000}), 1024)
-    assert best(keys, cut, 200) < 0.0001
 
 
 def test_an_array_in_json_is_split_without_changing_its_parts() -> None:
