@@ -63,10 +63,11 @@ def _configured(path: Path, table: tuple[str, ...]) -> str | None:
         return None
     if not isinstance(store, str):
         raise Refused(f"store in {path} is no text", f"it is {store!r}", 'Write store = "agent.db".')
-    return _from_folder(store, path.parent)
+    return from_folder(store, path.parent)
 
 
-def _from_folder(address: str, folder: Path) -> str:
+def from_folder(address: str, folder: Path) -> str:
+    """An address whose relative path begins at a folder."""
     from turnstate_backends.address import SqliteAddress, parse
     from turnstate_backends.interface import StoreError
 

@@ -12,7 +12,7 @@ from turnstate.render.diff import end_in_words, rows_of, unified_lines
 from turnstate.render.reading import provenance
 from turnstate.render.screen import Screen
 from turnstate.render.tables import Style
-from turnstate.render.text import clip, counted, one_line
+from turnstate.render.text import clip, counted, numbers, one_line
 from turnstate.render.values import json_text, value_text
 
 _MARKS: dict[Status, tuple[str, Style]] = {
@@ -141,3 +141,13 @@ def write_problems(screen: Screen, problems: Iterable[Problem]) -> None:
             one_line(f": {each.what}"), "red", lead=one_line(f"{each.file}:{each.line}:{each.column}")
         )
         screen.note(one_line(f"  {each.hint}"))
+
+
+def failure_text(result: Result) -> str:
+    """What an expectation is about and why it does not hold, for another program's report."""
+    lines = [one_line(result.expectation.name), *(f"  {line}" for line in details(result))]
+    if result.reading is not None and result.reading.total is not None:
+        lines.append(
+            f"  turns that can be read: {numbers(result.reading.retained) or 'none'} of {result.reading.total}"
+        )
+    return "\n".join(lines)
