@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from test_lines import IDS, ROWS
+from turnstate.history.inputs import input_rows
 from turnstate.history.lines import forest
 from turnstate.history.messages import Message, MessageList
 from turnstate.history.questions import settle
 from turnstate.history.steps import by_checkpoint
-from turnstate.history.turns import input_rows, turns_by_questions
+from turnstate.history.turns import turns_by_questions
 from turnstate_backends.interface import Checkpoint, Write
 from turnstate_backends.values import Stored
 

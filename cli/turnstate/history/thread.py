@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 from turnstate.history.accumulate import Rule
 from turnstate.history.conversation import Conversation
 from turnstate.history.deltas import Deltas
 from turnstate.history.ids import id_time
+from turnstate.history.inputs import inputs_of
 from turnstate.history.lines import Forest, Line, forest
-from turnstate.history.questions import Findings, Question, settle
+from turnstate.history.questions import Findings, settle
 from turnstate.history.steps import Step, by_checkpoint, is_internal
 from turnstate.history.times import parse_time
-from turnstate.history.turns import Turns, TurnsBy, input_rows, turns_by_inputs, turns_by_questions
+from turnstate.history.turns import Turns, TurnsBy, turns_by_inputs, turns_by_questions
 from turnstate.history.writers import Writers
 from turnstate_backends.interface import Store, Write
 from turnstate_backends.payload import decode
@@ -26,7 +26,6 @@ from turnstate_backends.values import Absent, Stored, Tagged
 
 _HEAD = 1024  # bytes of each write: the class of a message, or the names in a small mapping
 _QUOTES = 5  # bytes at most around a text: two in JSON, a header of up to five in msgpack
-_SHORT_TEXT = 200  # characters of an input's text field that can still stand for its question
 
 
 class ThreadHistory:
@@ -146,14 +145,7 @@ class ThreadHistory:
         by = self._turns_by or ("questions" if self.findings.questions else "inputs")
         if by == "questions":
             return turns_by_questions(self.line, self.steps, self.findings, self)
-        inputs = [
-            Question(
-                self._input_text(i), i, i, waiting=row.source == "input", inherited=self._is_inherited(i)
-            )
-            for i in input_rows(self.line, self.steps, self.writes)
-            for row in [self.line.rows[i]]
-        ]
-        return turns_by_inputs(self.line, self.steps, inputs, self)
+        return turns_by_inputs(self.line, self.steps, inputs_of(self), self)
 
     @cached_property
     def edges(self) -> Mapping[str, bool]:
@@ -222,45 +214,6 @@ class ThreadHistory:
         ]
         values = self.values(checkpoint, triggers)
         return not any(_sets_off(name, value) for name, value in values.items())
-
-    def _is_inherited(self, i: int) -> bool:
-        """Whether the turn of a first kept row had begun before it."""
-        row = self.line.rows[i]
-        if self.steps[i].arrival != "first" or row.source == "input":
-            return False
-        return bool(i) or self.line.front_dangling or not self.conversation.in_first_run(row.id)
-
-    def _input_text(self, i: int) -> str | None:
-        """An input's own short text fields."""
-        fields = self._spread_input(i) if self.line.rows[i].source == "input" else self._saved_input(i)
-        texts = {str(k): v for k, v in fields.items() if isinstance(v, str) and 0 < len(v) <= _SHORT_TEXT}
-        if len(texts) == 1:
-            return next(iter(texts.values()))
-        return "; ".join(f"{name}: {text}" for name, text in texts.items()) or None
-
-    def _spread_input(self, i: int) -> dict[str, Any]:
-        """From what ``__start__`` wrote, else from what still waits there."""
-        row = self.line.rows[i]
-        fields = {
-            w.channel: decode(w.value)
-            for w in self.writes.get(row.id, ())
-            if not self.is_internal(w.channel) and w.value.complete
-        }
-        if fields:
-            return fields
-        value = self.conversation.input(row.id)
-        return dict(value) if isinstance(value, Mapping) else {"input": value}
-
-    def _saved_input(self, i: int) -> dict[str, Any]:
-        """Of a run saved in one row: the channels written last in the step that spread its input."""
-        row = self.line.rows[i]
-        versions = self.store.versions(self.thread, self.ns, [row.id]).get(row.id, {})
-        spread = versions.get("__start__")
-        names = [
-            name for name, version in versions.items() if version == spread and not self.is_internal(name)
-        ]
-        found = self.values(row.id, names) if names else {}
-        return {name: decode(stored) for name, stored in found.items() if isinstance(stored, Stored)}
 
 
 def _is_own_name(write: Write) -> bool:

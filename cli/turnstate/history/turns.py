@@ -13,13 +13,12 @@ from functools import cached_property
 from itertools import groupby
 from typing import Literal, Protocol
 
-from turnstate.history.lines import Line, is_anchor
+from turnstate.history.lines import Line
 from turnstate.history.questions import Findings, Question
 from turnstate.history.steps import (
     ERROR,
     INTERRUPT,
     NO_WRITES,
-    RESUME,
     SPECIAL,
     Step,
     is_trigger,
@@ -157,18 +156,6 @@ def turns_by_inputs(line: Line, steps: Sequence[Step], inputs: Sequence[Question
     """One turn per input, for threads whose question does not travel as a message."""
     pruned = line.front_dangling or bool(line.seams)
     return Turns(_number(line, steps, inputs, records), "inputs", "at_least" if pruned else "exact")
-
-
-def input_rows(line: Line, steps: Sequence[Step], writes: Mapping[str, Sequence[Write]]) -> list[int]:
-    """Rows that begin a turn where inputs are counted: each input, and each run saved in one row."""
-    starts = []
-    for i, (row, step) in enumerate(zip(line.rows, steps, strict=True)):
-        whole_run = step.arrival in ("first", "run") and not step.took_input
-        whole_run &= row.source not in ("fork", "update") and not is_anchor(row)
-        resumed = i > 0 and any(w.channel == RESUME for w in writes.get(line.rows[i - 1].id, ()))
-        if row.source == "input" or (whole_run and not resumed):
-            starts.append(i)
-    return starts
 
 
 def _number(
