@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -27,11 +28,14 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: turnstate-as-declared\nVersion: 0\n")
     lines = "".join(f"{name} = {module}\n" for name, module in declared.items())
     (installed / "entry_points.txt").write_text(f"[pytest11]\n{lines}")
-    for name in ("TURNSTATE_STORE", "PYTEST_ADDOPTS"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("TURNSTATE_STORE", raising=False)
+    others = {each.name for each in entry_points(group="pytest11")} - set(
+        declared
+    )  # slow to load, some of them
+    monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in ("cacheprovider", *others)))
     path = environment()["PYTHONPATH"]
     monkeypatch.setenv("PYTHONPATH", f"{path}:{installed.parent}")
-    pytester.makefile(".ini", pytest="[pytest]\naddopts = -p no:cacheprovider\n")
+    pytester.makefile(".ini", pytest="[pytest]\n")
     return pytester
 
 
