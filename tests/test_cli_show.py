@@ -285,6 +285,24 @@ def test_two_options_of_which_one_would_be_ignored_are_a_usage_error(argv: tuple
     assert argv[-2 if argv[-1].startswith("1f1") else 2] in result.err
 
 
+def test_what_cannot_be_read_as_a_whole_says_which_turn_and_checkpoint() -> None:
+    last = run("turns", "encrypted", "--json", "--store", store("encrypted")).document["head"]
+    shown = run("show", "encrypted", "plan", "--store", store("encrypted"))
+    assert (shown.code, shown.err.splitlines()[-1][-len(last) :]) == (6, last)
+    listed = run("keys", "encrypted", "--store", store("encrypted"))
+    assert (listed.code, listed.err.strip().endswith(f"checkpoint {last}")) == (6, True)
+
+
+def test_a_pattern_where_one_thread_is_meant_is_said_to_be_one() -> None:
+    result = run("turns", "dem*", "--store", store("demo"))
+    assert (result.code, "only threads and gaps take a pattern" in result.err) == (4, True)
+
+
+def test_no_keys_is_no_empty_table_without_a_word() -> None:
+    result = run("keys", "functional", "--store", store("functional"))
+    assert "no keys of the application; --all lists LangGraph's own channels too" in result.err.splitlines()
+
+
 def test_a_query_looks_into_an_instance_as_into_its_fields() -> None:
     result = run("show", "demo", "messages", "--query", "[-1].content", "--store", store("demo"))
     assert result.out == "Aarhus lies within 9.9, 56.1, 10.3, 56.2, and is the smaller one.\n"

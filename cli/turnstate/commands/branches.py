@@ -18,6 +18,8 @@ Examples:
 The current branch is the one that LangGraph would resume. Another one is what was
 left by an edited question, a replay, update_state, or two writers at once. One that
 leaves a branch hangs under it. Each numbers its turns along its own line.
+
+Exit codes: 0; 4 no such thread.
 """
 
 

@@ -35,6 +35,9 @@ that durability="exit" never stored, no loss. Without a thread, every thread of 
 store is looked at, and those that lost something are listed. --writes lists the
 writes that deleted checkpoints left behind, with when and by which node they were
 made as far as the rows tell.
+
+Exit codes: 0, also where no thread matches a pattern; 1 with --exit-code if something
+is gone; 4 no such thread.
 """
 
 

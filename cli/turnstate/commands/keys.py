@@ -17,6 +17,8 @@ Examples:
 
 Each has its type, size in bytes, the number of turns that wrote it, its last writer and a summary.
 A channel that is a mapping is listed by its entries. The default is the state as the last turn ended.
+
+Exit codes: 0; 4 no such thread or turn; 5 the turn is no longer retained; 6 the checkpoint cannot be read.
 """
 
 
@@ -64,7 +66,10 @@ def keys(
         report = keys_at(history, place, internal=internal)
         whole = next((row for row in report.rows if row.key.channel == "*"), None)
         if whole is not None and whole.absence is not None:  # the checkpoint as a whole cannot be read
-            raise Missed(whole.absence, whole.summary, turn=report.turn, checkpoint=report.checkpoint)
+            where = f"turn {report.turn}, checkpoint {report.checkpoint}"
+            raise Missed(
+                whole.absence, f"{whole.summary}; {where}", turn=report.turn, checkpoint=report.checkpoint
+            )
     if out.form == "json":
         documents.write_json(out.screen, documents.keys_document(report))
     elif out.form == "jsonl":

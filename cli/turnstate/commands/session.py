@@ -208,10 +208,12 @@ def no_thread(store: Store, thread: str, ns: str) -> Missed:
             f"thread {thread!r} has no checkpoint in namespace {ns!r}; it has: {', '.join(names[:5])}{more}",
             namespaces=list(here[0].namespaces),
         )
-    from turnstate.history.keys import nearest
+    from turnstate.history.keys import is_glob, nearest
     from turnstate_backends.interface import StoreError
 
     message = f"the store has no thread {thread!r}"
+    if is_glob(thread):
+        message += ", and only threads and gaps take a pattern"
     try:
         latest = [row.id for row in store.threads(limit=_NEAREST_AMONG)]
     except StoreError:  # not every saver can list its threads

@@ -20,6 +20,8 @@ A turn is a question and everything up to the next one, counted from 1. Each has
 checkpoints and the keys written in it; one that was pruned keeps its number and its row. Questions
 that came in one input share a row, such as 2–3. Notes, such as other branches, go to stderr. The
 chart has a row per key, and a column per turn.
+
+Exit codes: 0; 4 no such thread or branch; 5 the branch's checkpoint was deleted.
 """
 
 

@@ -268,6 +268,8 @@ def write_keys(screen: Screen, report: KeyReport) -> None:
     screen.note(f"{where}checkpoint {report.checkpoint}")
     if any(row.earlier_unknown for row in report.rows):
         screen.note("≥, ?: rows that are gone wrote it too, in turns that can no longer be told")
+    if not report.rows:
+        screen.note("no keys of the application; --all lists LangGraph's own channels too")
     if any(row.absence == "delta_unresolved" for row in report.rows):
         screen.note(f"delta_unresolved: {BY_REDUCER}")
     if plain := [row.name for row in report.rows if row.plain]:

@@ -52,7 +52,7 @@ def write_outcome(screen: Screen, outcome: str, message: str) -> None:
 
 def provenance(reading: Reading) -> list[str]:
     """Turn, checkpoint, last write, and every turn that wrote the key."""
-    if reading.checkpoint is None or reading.channel is None:
+    if reading.checkpoint is None or reading.outcome == "no_such_key":
         return []
     facts = []
     if reading.turn is not None:
