@@ -24,6 +24,7 @@ from turnstate.history.holes import (
     turns_across,
 )
 from turnstate.history.ids import id_step
+from turnstate.history.phrases import counted
 from turnstate.history.sealing import is_encrypted, why_unread
 from turnstate.history.steps import is_update_task, node_of
 from turnstate.history.thread import ThreadHistory
@@ -546,10 +547,8 @@ class _Gaps:
             ended = {n for i in rows for n in ends.get(i, ())}
             turns = ended | {n for i in rows for n in self.turns.at_row(i) if n}
             writes = [w for w in history.steps[rows[0]].writes or () if w.channel == channel]
-            words = (
-                f"{channel} has version {version} in {_checkpoints(len(rows))}, from {self.line.rows[rows[0]].id} on, "
-                "and the row of that value is gone"
-            )
+            where = f"{counted(len(rows), 'checkpoint')}, from {self.line.rows[rows[0]].id} on"
+            words = f"{channel} has version {version} in {where}, and the row of that value is gone"
             gaps.append(
                 Gap(
                     "value_missing",
@@ -579,10 +578,6 @@ class _Gaps:
                 )
             )
         return gaps
-
-
-def _checkpoints(count: int) -> str:
-    return f"{count} checkpoint{'' if count == 1 else 's'}"
 
 
 def _known(**details: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
 from turnstate.history.orphans import orphaned
+from turnstate.history.phrases import counted
 from turnstate.history.sealing import is_encrypted
 from turnstate.history.sharing import shared_with
 from turnstate.history.thread import ThreadHistory
@@ -150,7 +151,7 @@ def turns_had(history: ThreadHistory) -> str:
     """How many turns the line has had, and how sure that is: ``the branch has had at least 2 turns``."""
     sure = {"exact": "", "at_least": "at least ", "estimate": "about "}[history.turns.total_is]
     what = "branch" if history.is_branch else "thread"
-    return f"the {what} has had {sure}{_count(history.turns.total, 'turn')}"
+    return f"the {what} has had {sure}{counted(history.turns.total, 'turn')}"
 
 
 def _never_recorded(history: ThreadHistory, turn: int) -> bool:
@@ -186,7 +187,7 @@ def pruned_words(history: ThreadHistory, what: str, more: str = "") -> str:
     can = ", ".join(map(str, history.turns.retained)) or "none"
     words = f"{what}; turns that can be read: {can}{more}"
     if gone := orphaned(history):
-        words += f"; {_count(len(gone), 'deleted checkpoint')} left writes behind, see gaps --writes"
+        words += f"; {counted(len(gone), 'deleted checkpoint')} left writes behind, see gaps --writes"
     return words
 
 
@@ -420,7 +421,7 @@ def _stored_words(absent: Absent) -> str:
     parts = [str(stored[k]) for k in ("reason",) if stored.get(k)]
     if "writes" in stored:  # what a value that is kept as deltas would be rebuilt from
         since = f"since the snapshot in {stored['snapshot']}" if "snapshot" in stored else "and no snapshot"
-        return ", ".join([*parts, f"{_count(stored['writes'], 'write')} {since}"])
+        return ", ".join([*parts, f"{counted(stored['writes'], 'write')} {since}"])
     parts += [f"{k} {stored[k]}" for k in ("type", "bytes", "version", "sha256") if stored.get(k) is not None]
     return ", ".join(parts)
 
@@ -429,10 +430,6 @@ def _place_words(place: Place) -> str:
     if place.named != "turn":
         return "this checkpoint" if place.named == "checkpoint" else "that time"
     return f"the {'start' if place.at_start else 'end'} of turn {place.turn}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _replace(reading: Reading, **changes: Any) -> Reading:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
+from turnstate.history.phrases import clip, counted
 from turnstate_backends.values import Absent, Tagged
 
 SUMMARY_LENGTH = 72
@@ -41,24 +42,24 @@ def type_of(value: Any) -> str:
 def summary_of(value: Any) -> str:
     """What a value holds, in at most :data:`SUMMARY_LENGTH` characters: ``4 items: 12.4, 55.5, 12.7, 55.8``."""
     if isinstance(value, Absent):
-        return _clip(str(value.stored.get("reason") or "no value"), SUMMARY_LENGTH)
+        return clip(str(value.stored.get("reason") or "no value"), SUMMARY_LENGTH)
     if isinstance(value, Tagged):
         if value.masked:
             return "masked"
         return summary_of(value.value) if isinstance(value.value, str | list | dict) else atom(value.value)
     if isinstance(value, str):
-        return _clip(value, SUMMARY_LENGTH)
+        return clip(value, SUMMARY_LENGTH)
     if isinstance(value, list | tuple):
         return _listed(len(value), "item", (atom(item) for item in value))
     if isinstance(value, dict):
-        return _listed(len(value), "field", (_clip(str(name), _ATOM_LENGTH) for name in value))
-    return _clip(atom(value), SUMMARY_LENGTH)
+        return _listed(len(value), "field", (clip(str(name), _ATOM_LENGTH) for name in value))
+    return clip(atom(value), SUMMARY_LENGTH)
 
 
 def _listed(count: int, noun: str, parts: Iterable[str]) -> str:
-    head = f"{count} {noun}{'' if count == 1 else 's'}"
+    head = counted(count, noun)
     shown = ", ".join(islice(parts, 12))
-    return _clip(f"{head}: {shown}{', …' if count > 12 else ''}", SUMMARY_LENGTH) if count else head
+    return clip(f"{head}: {shown}{', …' if count > 12 else ''}", SUMMARY_LENGTH) if count else head
 
 
 def atom(value: Any) -> str:
@@ -66,14 +67,14 @@ def atom(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
-        return f'"{_clip(value, _ATOM_LENGTH)}"'
+        return f'"{clip(value, _ATOM_LENGTH)}"'
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
     if isinstance(value, Tagged):
         return _class_atom(value)
     if isinstance(value, list | tuple | dict):
         return f"{type_of(value)}[{len(value)}]"
-    return _clip(type_of(value) if isinstance(value, Absent) else _number(value), _ATOM_LENGTH)
+    return clip(type_of(value) if isinstance(value, Absent) else _number(value), _ATOM_LENGTH)
 
 
 def _class_atom(value: Tagged) -> str:
@@ -82,14 +83,10 @@ def _class_atom(value: Tagged) -> str:
     content = fields.get("content") if isinstance(fields, dict) else fields
     if value.masked or not isinstance(content, str):
         return name
-    return f'{name} "{_clip(content, _ATOM_LENGTH)}"'
+    return f'{name} "{clip(content, _ATOM_LENGTH)}"'
 
 
 def _number(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > 4096:  # Python refuses to print longer ones
         return f"int of {value.bit_length()} bits"
     return str(value)
-
-
-def _clip(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"

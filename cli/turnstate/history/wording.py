@@ -11,6 +11,7 @@ from typing import Any
 
 from turnstate.history.diff import SETS, diff, masked
 from turnstate.history.jsonform import jsonable, plain
+from turnstate.history.phrases import clip, counted
 from turnstate.history.summary import atom, summary_of
 from turnstate_backends.instances import is_secret
 from turnstate_backends.values import Tagged
@@ -74,7 +75,7 @@ def _lists_in_words(old: list[Any], new: list[Any], reveal: bool) -> str:
 def items_in_words(sign: str, items: Sequence[Any], *, reveal: bool) -> str:
     """Items that came or went: ``+2 items: "a", "b"``."""
     shown = ", ".join(atom(_seen(item, reveal)) for item in items[:_FEW])
-    return f"{sign}{_count(len(items), 'item')}: {shown}{', …' if len(items) > _FEW else ''}"
+    return f"{sign}{counted(len(items), 'item')}: {shown}{', …' if len(items) > _FEW else ''}"
 
 
 def _mappings_in_words(old: dict[Any, Any], new: dict[Any, Any], reveal: bool) -> str:
@@ -103,9 +104,4 @@ def _seen(value: Any, reveal: bool) -> Any:
 
 
 def _short(value: Any, reveal: bool) -> str:
-    text = summary(_seen(value, reveal))
-    return text if len(text) <= _SHORT else text[: _SHORT - 1] + "…"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return clip(summary(_seen(value, reveal)), _SHORT)

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from turnstate.history.branches import BranchReport, BranchRow, OwnTurn
+from turnstate.history.phrases import clip, counted
 from turnstate.history.times import iso
 from turnstate.render.documents import Document, present
 from turnstate.render.screen import Screen
 from turnstate.render.tables import captured
-from turnstate.render.text import clip, counted, numbers, one_line, second
+from turnstate.render.text import numbers, one_line, second
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from turnstate.history.gaps import Evidence, Gap, GapReport, Orphans
 from turnstate.history.holes import Part, Steps
+from turnstate.history.phrases import counted
 from turnstate.render.documents import Document, present
 from turnstate.render.listings import id_length, total_notes
 from turnstate.render.screen import Screen
 from turnstate.render.tables import Cell, Column, Style, write_table
-from turnstate.render.text import counted, numbers, one_line
+from turnstate.render.text import numbers, one_line
 from turnstate.render.values import json_text
 
 SCHEMA = "turnstate.gaps/1"

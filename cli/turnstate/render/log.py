@@ -12,12 +12,13 @@ from turnstate.history.diff import Operation, masked, masked_operations, patch
 from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import Key
 from turnstate.history.log import REREAD, KeyLog, Logged, change_in_words, value_of
+from turnstate.history.phrases import clip, counted
 from turnstate.history.times import iso
 from turnstate.render.documents import Document, present, write_json
 from turnstate.render.listings import id_length, moment_text, total_notes
 from turnstate.render.screen import Screen
 from turnstate.render.tables import CUT, Cell, Column, Style, write_table
-from turnstate.render.text import clip, counted, numbers, one_line, spans
+from turnstate.render.text import numbers, one_line, spans
 from turnstate.render.values import json_text, value_text
 from turnstate_backends.values import Absent, Stored
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 
 from turnstate.history.jsonform import jsonable
 from turnstate.history.orphans import OrphanedWrite
+from turnstate.history.phrases import counted
 from turnstate.history.summary import summary_of, type_of
 from turnstate.history.times import iso
 from turnstate.render.documents import Document, present
@@ -13,7 +14,7 @@ from turnstate.render.listings import id_length, moment_text
 from turnstate.render.log import document_lines
 from turnstate.render.screen import Screen
 from turnstate.render.tables import Cell, Column, write_table
-from turnstate.render.text import counted, size
+from turnstate.render.text import size
 from turnstate.render.values import json_text
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent

@@ -11,6 +11,9 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from turnstate.history.phrases import clip as clip
+from turnstate.history.phrases import counted as counted
+
 _CLASS = (
     "\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
     "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"  # direction, invisible
@@ -37,11 +40,6 @@ def multi_line(text: str) -> str:
 def json_safe(text: str) -> str:
     """JSON text with the same meaning that is safe to print and to encode."""
     return text if text.isascii() and "\x7f" not in text else _HOSTILE_IN_JSON.sub(_json_escaped, text)
-
-
-def clip(text: str, length: int) -> str:
-    """At most ``length`` characters, with ``…`` where some were left out."""
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -91,12 +89,6 @@ def size(count: int) -> str:
         if amount < 999.95:
             return f"{amount:.1f} {unit}"
     return f"{amount / 1000:.1f} TB"
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 turn``, ``3 turns``."""
-    ending = "es" if noun.endswith(("ch", "s")) else "s"
-    return f"{number} {noun}{'' if number == 1 else ending}"
 
 
 def spans(groups: Iterable[tuple[int, ...]]) -> str:
