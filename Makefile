@@ -59,9 +59,11 @@ record: $(STAMP)
 record-releases: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python fixtures/releases/record.py
 
-# Writes README.md's output blocks anew from the commands above them.
+# Writes README.md's output blocks anew from the commands above them, and the schema from the vocabulary.
 docs: $(STAMP)
 	$(BIN)/python tests/docs.py --write
+	$(BIN)/turnstate check --print-schema | $(BIN)/python -m json.tool --no-ensure-ascii \
+		> cli/turnstate/checking/turnstate.schema.json
 
 clean:
 	rm -rf $(VENV) $(VENV)-fuzz .venv-releases .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
