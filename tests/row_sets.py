@@ -24,7 +24,8 @@ from turnstate.history.chart import chart_of
 from turnstate.history.gaps import gap_report
 from turnstate.history.listing import keys_at, turn_report
 from turnstate.history.log import Log, change_in_words
-from turnstate.history.reading import Miss, Place, read_all, turn_place
+from turnstate.history.places import Miss, Place, turn_place
+from turnstate.history.reading import read_all
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.versions import versions_by_key
 from turnstate_backends.stores import open_store

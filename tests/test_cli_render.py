@@ -7,15 +7,15 @@ import json
 import math
 import time
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from turnstate.history.jsonform import jsonable
 from turnstate.history.query import queryable
-from turnstate.history.reading import iso
 from turnstate.history.summary import summary_of, type_of
+from turnstate.history.times import iso
 from turnstate.render import screen as screens
 from turnstate.render.screen import screen
 from turnstate.render.tables import Cell, Column, plain_lines

@@ -19,7 +19,8 @@ from delta_graphs import Runner, append, extend, last_three, merge, sqlite_saver
 from recorded import as_noted, copy_db, delete_blobs, delete_rows, record_to_postgres, recording
 from turnstate.history.accumulate import MERGE, Rule, called
 from turnstate.history.jsonform import jsonable
-from turnstate.history.reading import read, turn_place
+from turnstate.history.places import turn_place
+from turnstate.history.reading import read
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends.interface import Store
 from turnstate_backends.payload import decode

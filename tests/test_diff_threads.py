@@ -25,7 +25,8 @@ from turnstate.history.changes import DiffReport, KeyChange, Standpoint, diff_re
 from turnstate.history.diff import patch
 from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import AmbiguousKey
-from turnstate.history.reading import Miss, Place, read, turn_place
+from turnstate.history.places import Miss, Place, turn_place
+from turnstate.history.reading import read
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends.interface import Store
 from turnstate_backends.stores import open_store

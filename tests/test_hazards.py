@@ -18,7 +18,8 @@ from langgraph.types import Command, Overwrite, interrupt
 
 from cli_run import run
 from recorded import delete_blobs, record_to_postgres
-from turnstate.history.reading import Reading, checkpoint_place, read, read_all, turn_place
+from turnstate.history.places import checkpoint_place, turn_place
+from turnstate.history.reading import Reading, read, read_all
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends.stores import open_store
 

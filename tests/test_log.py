@@ -37,7 +37,7 @@ from turnstate.history.gaps import Gap
 from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import Key
 from turnstate.history.log import KeyLog, Log, Logged, change_in_words, span_of, value_of
-from turnstate.history.reading import Miss, turn_place
+from turnstate.history.places import Miss, turn_place
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.wording import difference_in_words, equal_values
 from turnstate_backends.interface import Store

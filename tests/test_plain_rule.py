@@ -16,7 +16,8 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from conversations import CONVERSATIONS, Exchange, plain_rule, run
-from turnstate.history.reading import read, turn_place
+from turnstate.history.places import turn_place
+from turnstate.history.reading import read
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends.interface import Store
 from turnstate_backends.stores import open_store

@@ -29,7 +29,8 @@ from recorded import (
 )
 from savers import Ascending, Shuffled, named
 from turnstate.history.jsonform import jsonable
-from turnstate.history.reading import checkpoint_place, read, turn_place
+from turnstate.history.places import checkpoint_place, turn_place
+from turnstate.history.reading import read
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends.interface import Store
 from turnstate_backends.stores import open_store

@@ -27,7 +27,8 @@ from releases import IDS, STORES, TRUTH, Cell, restore, unpack
 from savers import named
 from scenarios.kit import AgentState, at, chain
 from turnstate.history.jsonform import jsonable
-from turnstate.history.reading import read, turn_place
+from turnstate.history.places import turn_place
+from turnstate.history.reading import read
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends.interface import Store
 from turnstate_backends.stores import open_store

@@ -33,7 +33,8 @@ from savers import named
 from scenarios.values import AES_KEY
 from turnstate.history.accumulate import RULES
 from turnstate.history.jsonform import jsonable
-from turnstate.history.reading import read, turn_place
+from turnstate.history.places import turn_place
+from turnstate.history.reading import read
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends.interface import StoreError
 from turnstate_backends.payload import decode

@@ -12,7 +12,7 @@ from turnstate.commands.exits import CLEAN, FOUND, UNREADABLE, Missed, Refused
 
 if TYPE_CHECKING:
     from turnstate.history.changes import DiffReport, Standpoint
-    from turnstate.history.reading import Miss, Place
+    from turnstate.history.places import Miss, Place
     from turnstate.history.thread import ThreadHistory
 
 HELP = """Show what changed from the end of one turn to the end of another
@@ -198,7 +198,7 @@ def _ends(history: ThreadHistory, asked: _Asked) -> tuple[Standpoint, Standpoint
         Refused: Several checkpoints begin so, or the branch is none.
     """
     from turnstate.history.changes import Standpoint
-    from turnstate.history.reading import turn_place
+    from turnstate.history.places import turn_place
 
     if asked.by == "checkpoints":
         first, last = (
@@ -221,7 +221,7 @@ def _ends(history: ThreadHistory, asked: _Asked) -> tuple[Standpoint, Standpoint
 
 
 def _nothing_before(history: ThreadHistory) -> str:
-    from turnstate.history.reading import turns_had
+    from turnstate.history.places import turns_had
 
     return "turn 0 is what precedes the first question" if history.turns.total else turns_had(history)
 
@@ -229,7 +229,7 @@ def _nothing_before(history: ThreadHistory) -> str:
 def _fork(history: ThreadHistory, head: ThreadHistory) -> Standpoint:
     """The last row that the branch shares with the head's line, going by parent ids alone."""
     from turnstate.history.changes import Standpoint
-    from turnstate.history.reading import checkpoint_place
+    from turnstate.history.places import checkpoint_place
 
     tip = history.line.rows[-1].id
     if tip in head.line.index:
@@ -252,7 +252,7 @@ def _found(history: ThreadHistory, place: Place | Miss, *, changed: int | None =
     Raises:
         Missed: There is none.
     """
-    from turnstate.history.reading import Miss, end_words, pruned_words
+    from turnstate.history.places import Miss, end_words, pruned_words
 
     if not isinstance(place, Miss):
         return place
@@ -275,7 +275,7 @@ def _missed(history: ThreadHistory, miss: Miss) -> Missed:
 def _report(old: Standpoint, new: Standpoint, key: str | None, *, internal: bool, reveal: bool) -> DiffReport:
     from turnstate.history.changes import diff_report
     from turnstate.history.keys import AmbiguousKey
-    from turnstate.history.reading import Miss
+    from turnstate.history.places import Miss
 
     try:
         report = diff_report(old, new, key, internal=internal, reveal=reveal)

@@ -94,7 +94,7 @@ def log(
     ):
         from turnstate.history.keys import is_glob
         from turnstate.history.log import KeyLog, Log
-        from turnstate.history.reading import turns_had
+        from turnstate.history.places import turns_had
         from turnstate.render import log as render
 
         history = session.history_of(
@@ -180,7 +180,7 @@ def _span(history: ThreadHistory, first: int | None, last: int | None) -> Span:
         Missed: There is no such turn, or none of them has a row that is kept.
     """
     from turnstate.history.log import span_of
-    from turnstate.history.reading import turns_had
+    from turnstate.history.places import turns_had
 
     turns = history.turns
     ends = [0 if first is None else first, turns.total if last is None else last]

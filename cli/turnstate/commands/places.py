@@ -13,7 +13,7 @@ from turnstate.commands import options
 from turnstate.commands.session import checkpoint_id
 
 if TYPE_CHECKING:
-    from turnstate.history.reading import Miss, Place
+    from turnstate.history.places import Miss, Place
     from turnstate.history.thread import ThreadHistory
 
 NO_BRANCH = "a checkpoint is read on its own line; leave --branch out."
@@ -61,16 +61,16 @@ def place_in(history: ThreadHistory, asked: When) -> tuple[ThreadHistory, Place 
         Missed: There is no such checkpoint.
         Refused: There are several.
     """
-    from turnstate.history import reading
+    from turnstate.history import places
 
     if asked.checkpoint is not None:
         id = checkpoint_id(history, asked.checkpoint)
         if id not in history.line.index:
             history = history.along(history.forest.tip_beyond(id))
-        return history, reading.checkpoint_place(history, id)
+        return history, places.checkpoint_place(history, id)
     if asked.at is not None:
-        return history, reading.time_place(history, asked.at)
-    return history, reading.turn_place(history, asked.turn, at_start=asked.at_start)
+        return history, places.time_place(history, asked.at)
+    return history, places.turn_place(history, asked.turn, at_start=asked.at_start)
 
 
 def turns_from_to(text: str) -> tuple[int | None, int | None]:

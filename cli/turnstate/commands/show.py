@@ -11,7 +11,8 @@ from turnstate.commands import options, places, session
 from turnstate.commands.exits import BY_OUTCOME, Refused
 
 if TYPE_CHECKING:
-    from turnstate.history.reading import Miss, Place, Reading
+    from turnstate.history.places import Miss, Place
+    from turnstate.history.reading import Reading
     from turnstate.history.thread import ThreadHistory
 
 HELP = """Show what a key held as of a turn

@@ -14,7 +14,8 @@ from turnstate.history import keys as key_names
 from turnstate.history.diff import Operation, diff, masked, masked_operations
 from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import Key
-from turnstate.history.reading import Miss, Place, read
+from turnstate.history.places import Miss, Place
+from turnstate.history.reading import read
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.turns import Turns
 from turnstate_backends.payload import decode

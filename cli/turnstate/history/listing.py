@@ -13,8 +13,8 @@ from typing import Any, Literal
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
 from turnstate.history.lines import Branch, is_beginning
+from turnstate.history.places import Place
 from turnstate.history.questions import Aside
-from turnstate.history.reading import Place
 from turnstate.history.sealing import Sealing, is_encrypted, sealing_of
 from turnstate.history.sharing import shared_values
 from turnstate.history.steps import ERROR, INTERRUPT, by_checkpoint, node_of
