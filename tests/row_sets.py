@@ -23,7 +23,8 @@ from turnstate.history.branches import branch_report
 from turnstate.history.chart import chart_of
 from turnstate.history.gaps import gap_report
 from turnstate.history.listing import keys_at, turn_report
-from turnstate.history.log import Log, change_in_words
+from turnstate.history.log import Log
+from turnstate.history.log_words import change_in_words
 from turnstate.history.places import Miss, Place, turn_place
 from turnstate.history.reading import read_all
 from turnstate.history.thread import ThreadHistory

@@ -35,8 +35,10 @@ from turnstate.history.changes import DiffReport, Standpoint, diff_report
 from turnstate.history.chart import chart_of
 from turnstate.history.gaps import Gap
 from turnstate.history.jsonform import jsonable
+from turnstate.history.key_log import KeyLog
 from turnstate.history.keys import Key
-from turnstate.history.log import KeyLog, Log, Logged, change_in_words, span_of, value_of
+from turnstate.history.log import Log, Logged, span_of
+from turnstate.history.log_words import change_in_words, value_of
 from turnstate.history.places import Miss, turn_place
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.wording import difference_in_words, equal_values

@@ -92,8 +92,9 @@ def log(
         session.answering(out, "turnstate.log/1", thread, ns, **asked),
         session.opened(ctx, out, store, schema) as opened,
     ):
+        from turnstate.history.key_log import KeyLog
         from turnstate.history.keys import is_glob
-        from turnstate.history.log import KeyLog, Log
+        from turnstate.history.log import Log
         from turnstate.history.places import turns_had
         from turnstate.render import log as render
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from turnstate.history.keys import Key, is_empty_mapping
-from turnstate.history.log import Log, Logged, Part, Span, change_of, readable
+from turnstate.history.log import Log, Logged, Span
+from turnstate.history.parts import Part, change_of, readable
 from turnstate.history.turns import Turn, Turns
 
 Cell = Literal[

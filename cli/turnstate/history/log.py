@@ -1,37 +1,28 @@
 """The log of a key: every version of it along a line, with what each did to the value.
 
 Who wrote comes from :mod:`turnstate.history.versions`; what was there before and after is read from the state, one
-channel along the rows that may have changed it, so that a reducer's doing shows too. Payloads are compared as they
-are stored and decoded only where their bytes do not tell. Memory holds the state of one row at a time.
+channel along the rows that may have changed it, so that a reducer's doing shows too. Memory holds the state of one
+row at a time.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
 
 from turnstate.history import keys as key_names
+from turnstate.history.endings import ending_backwards, ending_forwards
 from turnstate.history.keys import Key
+from turnstate.history.parts import Change, Part, change_of, equal_if_stored, is_news
 from turnstate.history.steps import RESUME
-from turnstate.history.summary import summary_of, type_of
 from turnstate.history.thread import ThreadHistory
-from turnstate.history.versions import Version, is_lost, turns_of, versions_by_key, versions_of
-from turnstate.history.wording import difference_in_words, equal_values, items_in_words, summary
+from turnstate.history.versions import Version, is_lost, versions_by_key
 from turnstate_backends import heads
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
-
-if TYPE_CHECKING:
-    from turnstate.history.gaps import Gap
-
-Change = Literal["added", "changed", "same", "removed"]
-Part = Stored | Absent | None
-"""What a key held: a payload, why it cannot be read, or None where it was not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +242,7 @@ class Log:
         for row, state in self._states(sorted(probes), sorted(pairs)):
             for channel in probes[row]:
                 old, new = held.get(channel), state.get(channel)
-                if any(row == after for _, after in pairs[channel]) and not _equal_if_stored(old, new):
+                if any(row == after for _, after in pairs[channel]) and not equal_if_stored(old, new):
                     changing.add(channel)
                 held[channel] = new
         rereads: dict[int, set[str]] = {}
@@ -308,7 +299,7 @@ class Log:
         wanted = {row: names for row, names in touched.items() if row >= span.first}
         for channel, row in latest.items():  # what was there before
             wanted.setdefault(row, set()).add(channel)
-        found = _ending_forwards(self.history, self._forward_versions(keys, span, wanted), span.last)
+        found = ending_forwards(self.history, self._forward_versions(keys, span, wanted), span.last)
         return (version for version in found if self._meant(version, span))
 
     def _forward_versions(
@@ -326,7 +317,7 @@ class Log:
                 held[channel] = now
 
     def _backwards(self, keys: Collection[Key] | None, span: Span) -> Iterator[Logged]:
-        found = _ending_backwards(self.history, self._backward_versions(keys, span))
+        found = ending_backwards(self.history, self._backward_versions(keys, span))
         return (version for version in found if self._meant(version, span))
 
     def _meant(self, version: Logged, span: Span) -> bool:
@@ -392,7 +383,7 @@ class Log:
         )
         for key in here:
             old, new = _part(before, key), _part(now, key)
-            if key in named or _is_news(old, new):
+            if key in named or is_news(old, new):
                 yield self._logged(key, row, old, new, named.get(key, ()))
 
     def _logged(self, key: Key, row: int, old: Part, new: Part, versions: Sequence[Version]) -> Logged:
@@ -419,74 +410,6 @@ class Log:
             now=new,
             reread=not versions and key.channel in self._rereads.get(row, ()),
         )
-
-
-class KeyLog:
-    """One log to be read once: the versions of a key, or of all keys, and the gaps between them.
-
-    What is said of it as a whole is known at the end.
-
-    Args:
-        log: Where it is read.
-        key: The key; all when None, a mapping by its entries.
-        span: Only in these rows.
-        limit: The most recent versions, so many.
-        reverse: Newest first.
-    """
-
-    def __init__(
-        self,
-        log: Log,
-        key: Key | None,
-        *,
-        span: Span | None = None,
-        limit: int | None = None,
-        reverse: bool = False,
-    ) -> None:
-        self.log = log
-        self.history = log.history
-        self.key = key
-        self.span = span
-        self.limit = limit
-        self.reverse = reverse
-        self.readable = 0
-        self.unreadable = 0
-        self._inferred: set[int] = set()
-
-    def __iter__(self) -> Iterator[Logged | Gap]:
-        versions = self.log.versions(
-            None if self.key is None else [self.key], span=self.span, limit=self.limit, reverse=self.reverse
-        )
-        cut = self.limit is not None and not self.reverse
-        for entry in with_gaps(versions, gaps_of(self.history, self.span), reverse=self.reverse, cut=cut):
-            if isinstance(entry, Logged):
-                self._count(entry)
-            yield entry
-
-    def _count(self, version: Logged) -> None:
-        if version.now is not None:
-            if readable(version.now):
-                self.readable += 1
-            else:
-                self.unreadable += 1
-        if version.inferred and not version.reread and version.change != "removed":
-            self._inferred.update(version.turns)
-
-    @property
-    def name(self) -> str:
-        """How the key is addressed; empty for all keys."""
-        return "" if self.key is None else self.log.name(self.key)
-
-    @property
-    def turns_written(self) -> tuple[int, ...]:
-        """All turns in which the key was written: by its writes, and by what was inferred besides in what was read."""
-        versions = versions_of(self.log.index, self.key) if self.key else ()
-        return tuple(sorted({*turns_of(self.history, versions), *self._inferred}))
-
-    @property
-    def earlier_unknown(self) -> bool:
-        """Rows that are no longer kept wrote the key too; in which turns cannot be told."""
-        return self.key is not None and any(v.lost for v in versions_of(self.log.index, self.key))
 
 
 def span_of(history: ThreadHistory, first: int, last: int) -> Span | None:
@@ -520,274 +443,3 @@ def _part(held: _Held | None, key: Key) -> Part:
     if key.entry is None or isinstance(held.whole, Absent):
         return held.whole
     return (held.entries or {}).get(key.entry)
-
-
-def _is_news(old: Part, new: Part) -> bool:
-    """Whether a value that no write names is another one than before, as far as can be told."""
-    if isinstance(new, Absent):
-        return isinstance(old, Stored)
-    if isinstance(old, Absent):
-        return new is None
-    return not _equal(old, new)
-
-
-def _equal_if_stored(old: Part, new: Part) -> bool:
-    """Whether two values are equal, and also where one of them is none."""
-    return not (isinstance(old, Stored) and isinstance(new, Stored)) or _equal(old, new)
-
-
-def change_of(old: Part, new: Part) -> Change | None:
-    """What happened to a value; None where that cannot be told, and where it was there neither before nor after."""
-    if new is None:
-        return None if old is None else "removed"
-    if old is None:
-        return "added"
-    equal = _equal_unread(old, new)
-    if equal is None and isinstance(old, Stored) and isinstance(new, Stored):
-        equal = _equal(old, new)
-    if equal is None or not (equal or (readable(old) and readable(new))):
-        return None
-    return "same" if equal else "changed"
-
-
-def _equal_unread(old: Stored | Absent, new: Stored | Absent) -> bool | None:
-    """Whether two payloads are the same bytes; None where that cannot be told."""
-    if isinstance(old, Stored) and isinstance(new, Stored):
-        return True if (old.type, old.data) == (new.type, new.data) else None
-    if isinstance(old, Absent) and isinstance(new, Absent):
-        digests = old.stored.get("sha256"), new.stored.get("sha256")
-        return True if digests[0] is not None and digests[0] == digests[1] else None
-    return None
-
-
-def readable(part: Part) -> bool:
-    """Whether a value can be decoded, as far as its first bytes tell."""
-    if not isinstance(part, Stored):
-        return False
-    try:
-        heads.class_name(part)
-    except (heads.Unreadable, heads.Cut):
-        return False
-    return True
-
-
-@lru_cache(maxsize=3)
-def _shown_part(entry: Stored) -> Stored:
-    """The ``value`` field of an entry that is a mapping with one; what ``show`` shows of it."""
-    try:
-        if heads.class_name(entry) is None:
-            return (heads.entries(entry) or {}).get("value", entry)
-    except (heads.Unreadable, heads.Cut):
-        pass
-    return entry
-
-
-def _equal(old: Part, new: Part) -> bool:
-    """Whether two parts hold equal values: the same bytes, or the same once decoded.
-
-    Sets and mappings may be stored in another order, and a store may hold one value in two encodings. One encoder
-    gives equal values equal lengths.
-    """
-    if old is new:
-        return True
-    if not isinstance(old, Stored) or not isinstance(new, Stored):
-        return False
-    if (old.type, old.data) == (new.type, new.data):
-        return True
-    if old.type == new.type == "msgpack":
-        told = _equal_by_parts(old, new)
-        if told is not None:
-            return told
-    values = decode(old, reveal=True), decode(new, reveal=True)
-    return not any(isinstance(value, Absent) for value in values) and equal_values(*values)
-
-
-def _equal_by_parts(old: Stored, new: Stored) -> bool | None:
-    """Whether two payloads of different bytes hold equal values, by their first parts that differ; None where only
-    their values tell. One encoder gives equal values equal lengths."""
-    if old.size != new.size:
-        return False
-    try:
-        olds, news = heads.each_element(old), heads.each_element(new)
-        if olds is not None and news is not None:
-            return all(_equal(a, b) for a, b in zip(olds, news, strict=True))
-        before, now = heads.entries(old), heads.entries(new)
-        if before is None or now is None:
-            return None
-        return before.keys() == now.keys() and all(_equal(part, now[name]) for name, part in before.items())
-    except (heads.Unreadable, heads.Cut, ValueError):
-        return None
-
-
-def _end_row(history: ThreadHistory, version: Logged) -> int | None:
-    """The row with the state as the version's turn ended; None where there is no such turn or row."""
-    return history.turns.turns[version.turns[-1]].end if version.turns else None
-
-
-def _ending_forwards(history: ThreadHistory, versions: Iterator[Logged], stop: int) -> Iterator[Logged]:
-    """Mark what turns ended with: a version waits until a later one of its key, or its turn's end, has come."""
-    waiting: deque[Logged | None] = deque()
-    place: dict[Key, int] = {}  # of a key's last version, counted from the first that ever waited
-    gone = 0
-
-    def settled(until: int) -> Iterator[Logged]:
-        nonlocal gone
-        while waiting:
-            first = waiting[0]
-            if first is not None and place.get(first.key) == gone:
-                end = _end_row(history, first)
-                if end is not None and end >= until:
-                    return
-                ends = end is not None and first.row <= end
-                del place[first.key]
-                first = replace(first, ends_turn=ends)
-            waiting.popleft()
-            gone += 1
-            if first is not None:
-                yield first
-
-    for version in versions:
-        if version.key in place:
-            earlier = waiting[place[version.key] - gone]
-            end = _end_row(history, earlier) if earlier is not None else None
-            if end is None or version.row > end:  # its turn ended before this one came
-                waiting[place[version.key] - gone] = earlier and replace(
-                    earlier, ends_turn=end is not None and earlier.row <= end
-                )
-        place[version.key] = gone + len(waiting)
-        waiting.append(version)
-        yield from settled(version.row)
-    yield from settled(stop + 1)
-
-
-def _ending_backwards(history: ThreadHistory, versions: Iterator[Logged]) -> Iterator[Logged]:
-    later: dict[Key, int] = {}
-    for version in versions:
-        end = _end_row(history, version)
-        ends = end is not None and version.row <= end and later.get(version.key, end + 1) > end
-        later[version.key] = version.row
-        yield replace(version, ends_turn=ends)
-
-
-def value_of(key: Key, part: Stored, *, reveal: bool = False) -> tuple[Any, Any, bool]:
-    """The value that is shown of a part, the whole part, and whether the one is only a field of the other."""
-    whole = _decoded(part, reveal)
-    if key.entry is None:
-        return whole, whole, False
-    value, is_field = key_names.shown_value(whole)
-    return value, whole, is_field
-
-
-@lru_cache(maxsize=3)
-def _decoded(part: Stored, reveal: bool) -> Any:
-    """A version's value is looked at again as the old one of the next."""
-    return decode(part, reveal=reveal)
-
-
-def change_in_words(version: Logged, *, reveal: bool = False) -> str:
-    """What a version did to the value, in one line that is not escaped yet."""
-    if not version.reread:
-        return _change_in_words(version, reveal)
-    parts = (part for part in (version.before, version.now) if isinstance(part, Stored))
-    types = dict.fromkeys(type_of(value_of(version.key, part)[0]) for part in parts)
-    words = " → ".join(types) if len(types) > 1 else _change_in_words(version, reveal)
-    return f"{words} ({REREAD})"
-
-
-REREAD = "no write: read back in another form"
-
-
-def _change_in_words(version: Logged, reveal: bool) -> str:
-    if version.now is None:
-        return "not there after the step" if version.before is None else "no longer there"
-    if isinstance(version.now, Absent):
-        return f"{version.now.kind}: {summary_of(version.now)}"
-    if version.change == "changed" and isinstance(version.before, Stored):
-        told = _appended(version, reveal) or _first_of_many(version, reveal)
-        return told or _changed_in_words(version.key, version.before, version.now, reveal)
-    new = value_of(version.key, version.now, reveal=reveal)[0]
-    return f"{new.kind}: {summary_of(new)}" if isinstance(new, Absent) else summary(new)
-
-
-def _changed_in_words(key: Key, before: Stored, now: Stored, reveal: bool) -> str:
-    """The difference of two values; of two entries whose shown value is equal, of what stands beside it."""
-    old, old_whole, old_is_field = value_of(key, before, reveal=True)
-    new, new_whole, new_is_field = value_of(key, now, reveal=True)
-    if not equal_values(old, new):
-        return difference_in_words(old, new, reveal=reveal)
-    beside = difference_in_words(old_whole, new_whole, reveal=reveal)
-    return f"value equal, beside it {beside}" if old_is_field and new_is_field else beside
-
-
-def _appended(version: Logged, reveal: bool) -> str | None:
-    """What came at the end of a list that kept all it had: nothing else of it is decoded."""
-    if version.key.entry is not None:
-        return None
-    if not isinstance(version.before, Stored) or not isinstance(version.now, Stored):
-        return None
-    try:
-        came = heads.appended(version.before, version.now)
-    except (heads.Unreadable, heads.Cut):
-        return None
-    return items_in_words("+", [decode(item, reveal=True) for item in came], reveal=reveal) if came else None
-
-
-_LARGE = 4096  # bytes of a list that is not decoded for a line about it
-
-
-def _first_of_many(version: Logged, reveal: bool) -> str | None:
-    """The first item that differs in a long list that has as many as before: the others are not decoded."""
-    old, new = version.before, version.now
-    if not isinstance(old, Stored) or not isinstance(new, Stored) or new.size < _LARGE:
-        return None
-    if version.key.entry is not None:
-        old, new = _shown_part(old), _shown_part(new)
-    try:
-        olds, news = heads.each_element(old), heads.each_element(new)
-        count = heads.length(new)
-        if olds is None or news is None or heads.length(old) != count:
-            return None
-        for at, (a, b) in enumerate(zip(olds, news, strict=True)):
-            if not _equal(a, b):
-                words = difference_in_words(decode(a, reveal=True), decode(b, reveal=True), reveal=reveal)
-                return f"{count} items: [{at}] {words}, …"
-    except (heads.Unreadable, heads.Cut):
-        pass
-    return None
-
-
-def with_gaps(
-    versions: Iterable[Logged], gaps: Iterable[Gap], *, reverse: bool = False, cut: bool = False
-) -> Iterator[Logged | Gap]:
-    """Each gap where it lies between versions.
-
-    Args:
-        versions: In order.
-        gaps: In any order.
-        reverse: Newest first.
-        cut: Only the gaps from the first version on.
-    """
-    ahead = deque(sorted(gaps, key=lambda gap: gap.row))
-    if reverse:
-        ahead.reverse()
-    for version in versions:
-        while cut and ahead and ahead[0].row < version.row:
-            ahead.popleft()
-        cut = False
-        while ahead and (ahead[0].row > version.row if reverse else ahead[0].row <= version.row):
-            yield ahead.popleft()
-        yield version
-    yield from ahead
-
-
-def gaps_of(history: ThreadHistory, span: Span | None = None) -> tuple[Gap, ...]:
-    """The gaps of the line in which rows are gone that had been stored; read only where some are."""
-    if not (history.line.front_missing or history.line.seams):
-        return ()
-    from turnstate.history.gaps import gap_report
-
-    return tuple(
-        gap
-        for gap in gap_report(history).gaps
-        if gap.kind in ("pruned", "thinned") and (span is None or span.first <= gap.row <= span.last)
-    )

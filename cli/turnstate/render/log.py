@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from turnstate.history.diff import Operation, masked, masked_operations, patch
 from turnstate.history.jsonform import jsonable
+from turnstate.history.key_log import KeyLog
 from turnstate.history.keys import Key
-from turnstate.history.log import REREAD, KeyLog, Logged, change_in_words, value_of
+from turnstate.history.log import Logged
+from turnstate.history.log_words import REREAD, change_in_words, value_of
 from turnstate.history.phrases import clip, counted
 from turnstate.history.times import iso
 from turnstate.render.documents import Document, present, write_json

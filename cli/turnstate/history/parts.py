@@ -1,0 +1,105 @@
+"""What a key held at one moment, and what became of it at the next.
+
+Payloads are compared as they are stored and decoded only where their bytes do not tell.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from turnstate.history.wording import equal_values
+from turnstate_backends import heads
+from turnstate_backends.payload import decode
+from turnstate_backends.values import Absent, Stored
+
+Change = Literal["added", "changed", "same", "removed"]
+Part = Stored | Absent | None
+"""What a key held: a payload, why it cannot be read, or None where it was not there."""
+
+
+def change_of(old: Part, new: Part) -> Change | None:
+    """What happened to a value; None where that cannot be told, and where it was there neither before nor after."""
+    if new is None:
+        return None if old is None else "removed"
+    if old is None:
+        return "added"
+    equal = _equal_unread(old, new)
+    if equal is None and isinstance(old, Stored) and isinstance(new, Stored):
+        equal = equal_parts(old, new)
+    if equal is None or not (equal or (readable(old) and readable(new))):
+        return None
+    return "same" if equal else "changed"
+
+
+def is_news(old: Part, new: Part) -> bool:
+    """Whether a value that no write names is another one than before, as far as can be told."""
+    if isinstance(new, Absent):
+        return isinstance(old, Stored)
+    if isinstance(old, Absent):
+        return new is None
+    return not equal_parts(old, new)
+
+
+def equal_if_stored(old: Part, new: Part) -> bool:
+    """Whether two values are equal, and also where one of them is none."""
+    return not (isinstance(old, Stored) and isinstance(new, Stored)) or equal_parts(old, new)
+
+
+def readable(part: Part) -> bool:
+    """Whether a value can be decoded, as far as its first bytes tell."""
+    if not isinstance(part, Stored):
+        return False
+    try:
+        heads.class_name(part)
+    except (heads.Unreadable, heads.Cut):
+        return False
+    return True
+
+
+def equal_parts(old: Part, new: Part) -> bool:
+    """Whether two parts hold equal values: the same bytes, or the same once decoded.
+
+    Sets and mappings may be stored in another order, and a store may hold one value in two encodings. One encoder
+    gives equal values equal lengths.
+    """
+    if old is new:
+        return True
+    if not isinstance(old, Stored) or not isinstance(new, Stored):
+        return False
+    if (old.type, old.data) == (new.type, new.data):
+        return True
+    if old.type == new.type == "msgpack":
+        told = _equal_by_parts(old, new)
+        if told is not None:
+            return told
+    values = decode(old, reveal=True), decode(new, reveal=True)
+    return not any(isinstance(value, Absent) for value in values) and equal_values(*values)
+
+
+def _equal_by_parts(old: Stored, new: Stored) -> bool | None:
+    """Whether two payloads of different bytes hold equal values, by their first parts that differ; None where only
+    their values tell. One encoder gives equal values equal lengths."""
+    if old.size != new.size:
+        return False
+    try:
+        olds, news = heads.each_element(old), heads.each_element(new)
+        if olds is not None and news is not None:
+            return all(equal_parts(a, b) for a, b in zip(olds, news, strict=True))
+        before, now = heads.entries(old), heads.entries(new)
+        if before is None or now is None:
+            return None
+        return before.keys() == now.keys() and all(
+            equal_parts(part, now[name]) for name, part in before.items()
+        )
+    except (heads.Unreadable, heads.Cut, ValueError):
+        return None
+
+
+def _equal_unread(old: Stored | Absent, new: Stored | Absent) -> bool | None:
+    """Whether two payloads are the same bytes; None where that cannot be told."""
+    if isinstance(old, Stored) and isinstance(new, Stored):
+        return True if (old.type, old.data) == (new.type, new.data) else None
+    if isinstance(old, Absent) and isinstance(new, Absent):
+        digests = old.stored.get("sha256"), new.stored.get("sha256")
+        return True if digests[0] is not None and digests[0] == digests[1] else None
+    return None
