@@ -82,11 +82,17 @@ def _row(own: int | None, kept: int | None) -> int:
 
 
 def _from_snapshots(history: ThreadHistory, begin: int) -> int:
-    """The latest row at or before ``begin`` from which on every channel kept as deltas has a snapshot."""
-    rows, waiting = history.line.rows, set(history.line.rows[begin].delta_channels)
-    while begin and begin not in history.line.seams and waiting:
+    """The latest row at or before ``begin`` from which on every channel kept as deltas has two snapshots: one to add
+    up from, and one more to show how it adds up. The first row where there are fewer."""
+    rows = history.line.rows
+    lacking = dict.fromkeys(rows[begin].delta_channels, 2)
+    within = set(lacking)
+    while begin and begin not in history.line.seams and lacking:
         begin -= 1
-        waiting &= set(rows[begin].delta_channels)
+        found = within - set(rows[begin].delta_channels)
+        within = {name for name in lacking if name in rows[begin].delta_channels}
+        lacking = {name: lacks - (name in found) for name, lacks in lacking.items()}
+        lacking = {name: lacks for name, lacks in lacking.items() if lacks}
     return begin
 
 
