@@ -36,15 +36,11 @@ def branches(
     color: options.Color = "auto",
 ) -> None:
     out = session.output(json=json, jsonl=jsonl, color=color)
-    with (
-        session.answering(out, "turnstate.branches/1", thread, ns),
-        session.opened(ctx, out, store, schema) as opened,
-    ):
+    with session.opened_thread(ctx, out, "turnstate.branches/1") as history:
         from turnstate.history.branches import branch_report
         from turnstate.render import branches as rendered
         from turnstate.render import documents
 
-        history = session.history_of(opened, thread, ns=ns, branch=None, messages=messages, turns_by=turns_by)
         report = branch_report(history)
     if out.form == "json":
         documents.write_json(out.screen, rendered.branches_document(report))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from turnstate.commands.address import store_address
+from turnstate.commands.session import store_option
 
 if TYPE_CHECKING:
     from turnstate_backends.interface import Store
@@ -50,8 +51,7 @@ def complete_key(ctx: typer.Context, incomplete: str) -> list[str]:
 def _store(ctx: typer.Context) -> Iterator[Store]:
     from turnstate_backends.stores import open_store
 
-    given = ctx.params.get("store") or (ctx.parent.params.get("store") if ctx.parent else None)
-    address = store_address(given, os.environ, Path.cwd())
+    address = store_address(store_option(ctx, ctx.params.get("store")), os.environ, Path.cwd())
     if address.startswith("saver:"):
         raise ValueError("a key that is pressed must not run the user's code")
     with open_store(address, schema=ctx.params.get("schema")) as store:

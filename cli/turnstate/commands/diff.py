@@ -126,13 +126,7 @@ def diff(
     if around is not None and around < 0:
         raise typer.BadParameter("it is not negative.", param_hint="'--context'")
     asked = _asked(turns, checkpoints, branch)
-    with (
-        session.answering(out, "turnstate.diff/1", thread, ns),
-        session.opened(ctx, out, store, schema) as opened,
-    ):
-        history = session.history_of(
-            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by, reducer=reducer
-        )
+    with session.opened_thread(ctx, out, "turnstate.diff/1") as history:
         old, new = _ends(history, asked)
         report = _report(old, new, key, internal=internal, reveal=reveal)
     from turnstate.render import diff as render
@@ -259,17 +253,7 @@ def _found(history: ThreadHistory, place: Place | Miss, *, changed: int | None =
     if changed is not None and place.outcome == "turn_no_longer_retained":
         needs = f"what turn {changed} changed needs {end_words(place.turn or 0)}, which was pruned"
         place = Miss(place.outcome, pruned_words(history, needs), changed)
-    raise _missed(history, place)
-
-
-def _missed(history: ThreadHistory, miss: Miss) -> Missed:
-    return Missed(
-        miss.outcome,
-        miss.message,
-        **({} if miss.turn is None else {"turn": miss.turn}),
-        total_turns=history.turns.total,
-        retained_turns=list(history.turns.retained),
-    )
+    raise places.missed(history, place)
 
 
 def _report(old: Standpoint, new: Standpoint, key: str | None, *, internal: bool, reveal: bool) -> DiffReport:
@@ -280,13 +264,9 @@ def _report(old: Standpoint, new: Standpoint, key: str | None, *, internal: bool
     try:
         report = diff_report(old, new, key, internal=internal, reveal=reveal)
     except AmbiguousKey as error:
-        raise Refused(
-            f"{key!r} is an entry of {len(error.names)} channels",
-            ", ".join(error.names),
-            "Give one of these names.",
-        ) from None
+        raise session.ambiguous(key or "", error) from None
     if isinstance(report, Miss):
-        raise _missed(new.history, report)
+        raise places.missed(new.history, report)
     return report
 
 

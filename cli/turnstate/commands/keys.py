@@ -43,26 +43,14 @@ def keys(
 ) -> None:
     out = session.output(json=json, jsonl=jsonl, color=color)
     when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at, branch=branch)
-    with (
-        session.answering(out, "turnstate.keys/1", thread, ns),
-        session.opened(ctx, out, store, schema) as opened,
-    ):
+    with session.opened_thread(ctx, out, "turnstate.keys/1") as history:
         from turnstate.history.listing import keys_at
-        from turnstate.history.reading import Miss
+        from turnstate.history.places import Miss
         from turnstate.render import documents, listings
 
-        history = session.history_of(
-            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by, reducer=reducer
-        )
         history, place = places.place_in(history, when)
         if isinstance(place, Miss):
-            raise Missed(
-                place.outcome,
-                place.message,
-                **({} if place.turn is None else {"turn": place.turn}),
-                total_turns=history.turns.total,
-                retained_turns=list(history.turns.retained),
-            )
+            raise places.missed(history, place)
         report = keys_at(history, place, internal=internal)
         whole = next((row for row in report.rows if row.key.channel == "*"), None)
         if whole is not None and whole.absence is not None:  # the checkpoint as a whole cannot be read

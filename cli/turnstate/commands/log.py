@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnstate.commands import options, places, session
-from turnstate.commands.exits import CLEAN, UNREADABLE, Missed, Refused
+from turnstate.commands.exits import CLEAN, UNREADABLE, Missed
 from turnstate.render.text import numbers
 
 if TYPE_CHECKING:
@@ -88,19 +88,13 @@ def log(
             "it goes without --values, --patch, --limit and --reverse.", param_hint="'--chart'"
         )
     asked = {} if key is None else {"key": key}
-    with (
-        session.answering(out, "turnstate.log/1", thread, ns, **asked),
-        session.opened(ctx, out, store, schema) as opened,
-    ):
+    with session.opened_thread(ctx, out, "turnstate.log/1", **asked) as history:
         from turnstate.history.key_log import KeyLog
         from turnstate.history.keys import is_glob
         from turnstate.history.log import Log
         from turnstate.history.places import turns_had
         from turnstate.render import log as render
 
-        history = session.history_of(
-            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by, reducer=reducer
-        )
         found = Log(history, internal=internal)
         span = None if between is None else _span(history, *between)
         if between is not None and (between[1] or 0) > history.turns.total:
@@ -160,11 +154,7 @@ def _keys(log: Log, asked: str) -> list[Key]:
     try:
         key = names.find(asked, log.known)
     except names.AmbiguousKey as error:
-        raise Refused(
-            f"{asked!r} is an entry of {len(error.names)} channels",
-            ", ".join(error.names),
-            "Give one of these names.",
-        ) from None
+        raise session.ambiguous(asked, error) from None
     if key is None:
         near = names.nearest(asked, log.names.values())
         hint = f"; nearest: {', '.join(near)}" if near else ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from turnstate.commands import options
+from turnstate.commands.exits import Missed
 from turnstate.commands.session import checkpoint_id
 
 if TYPE_CHECKING:
@@ -71,6 +72,17 @@ def place_in(history: ThreadHistory, asked: When) -> tuple[ThreadHistory, Place 
     if asked.at is not None:
         return history, places.time_place(history, asked.at)
     return history, places.turn_place(history, asked.turn, at_start=asked.at_start)
+
+
+def missed(history: ThreadHistory, miss: Miss) -> Missed:
+    """That there is no place to read at, with the turns that there are."""
+    return Missed(
+        miss.outcome,
+        miss.message,
+        **({} if miss.turn is None else {"turn": miss.turn}),
+        total_turns=history.turns.total,
+        retained_turns=list(history.turns.retained),
+    )
 
 
 def turns_from_to(text: str) -> tuple[int | None, int | None]:

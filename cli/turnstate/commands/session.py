@@ -18,6 +18,7 @@ from turnstate.render.screen import OutputClosed, OutputFailed, Screen, progress
 from turnstate.render.text import one_line
 
 if TYPE_CHECKING:
+    from turnstate.history.keys import AmbiguousKey
     from turnstate.history.thread import ThreadHistory
     from turnstate.history.turns import TurnsBy
     from turnstate_backends.interface import Store, StoreError
@@ -60,8 +61,7 @@ def opened(ctx: typer.Context, out: Output, store: str | None, schema: str | Non
     """
     from turnstate_backends.stores import open_store
 
-    before = ctx.parent.params.get("store") if ctx.parent else None
-    address = store_address(store if store is not None else before, os.environ, Path.cwd())
+    address = store_address(store_option(ctx, store), os.environ, Path.cwd())
     remember_secrets(address, os.environ)
     with out.screen.held(whole=out.form == "json") as hand_over:
         try:
@@ -77,6 +77,44 @@ def opened(ctx: typer.Context, out: Output, store: str | None, schema: str | Non
                 hand_over()
             raise
         hand_over()
+
+
+def store_option(ctx: typer.Context, after: str | None) -> str | None:
+    """``--store``, which may stand before the verb and after it; the one after it wins."""
+    before: str | None = ctx.parent.params.get("store") if ctx.parent else None
+    return before if after is None else after
+
+
+@contextmanager
+def opened_thread(ctx: typer.Context, out: Output, kind: str, **fields: object) -> Iterator[ThreadHistory]:
+    """The thread that a verb is about, for the time of the work; or why there is none, as :func:`answering` has it.
+
+    Which thread, line and store are meant stands in the context, under the names that every verb gives these options:
+    ``thread``, ``ns``, ``branch``, ``messages``, ``turns_by``, ``reducer``, ``store``, ``schema``.
+
+    Args:
+        ctx: Of the verb.
+        out: Where to write.
+        kind: ``schema`` of the verb's JSON.
+        fields: What a document without an answer says besides.
+
+    Raises:
+        Refused: As :func:`history_of`.
+    """
+    given = ctx.params
+    with (
+        answering(out, kind, given["thread"], given["ns"], **fields),
+        opened(ctx, out, given["store"], given["schema"]) as store,
+    ):
+        yield history_of(
+            store,
+            given["thread"],
+            ns=given["ns"],
+            branch=given.get("branch"),
+            messages=given["messages"],
+            turns_by=given["turns_by"],
+            reducer=given.get("reducer"),
+        )
 
 
 def say(what: str, why: str, hint: str) -> int:
@@ -195,6 +233,15 @@ def checkpoint_id(history: ThreadHistory, prefix: str) -> str:
         )
     listed = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
     raise Refused(f"{prefix!r} is the beginning of {len(found)} checkpoints", listed, "Give more of the id.")
+
+
+def ambiguous(name: str, error: AmbiguousKey) -> Refused:
+    """That two channels have an entry of a name."""
+    return Refused(
+        f"{name!r} is an entry of {len(error.names)} channels",
+        ", ".join(error.names),
+        "Give one of these names.",
+    )
 
 
 def no_thread(store: Store, thread: str, ns: str) -> Missed:

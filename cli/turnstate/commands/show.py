@@ -73,13 +73,7 @@ def show(
     out = session.output(json=json, jsonl=jsonl, color=color)
     when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at, branch=branch)
     expression = None if query is None else _compiled(query)
-    with (
-        session.answering(out, "turnstate.show/1", thread, ns, key=key),
-        session.opened(ctx, out, store, schema) as opened,
-    ):
-        history = session.history_of(
-            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by, reducer=reducer
-        )
+    with session.opened_thread(ctx, out, "turnstate.show/1", key=key) as history:
         history, place = places.place_in(history, when)
         readings = _readings(history, key, place, internal=internal, reveal=reveal)
         if expression is not None:
@@ -122,11 +116,7 @@ def _readings(
     try:
         return [read(history, key, place, internal=internal, reveal=reveal)]
     except AmbiguousKey as error:
-        raise Refused(
-            f"{key!r} is an entry of {len(error.names)} channels",
-            ", ".join(error.names),
-            "Give one of these names.",
-        ) from None
+        raise session.ambiguous(key, error) from None
 
 
 def _compiled(query: str) -> Any:

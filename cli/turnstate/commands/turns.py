@@ -41,16 +41,10 @@ def turns(
     color: options.Color = "auto",
 ) -> None:
     out = session.output(json=json, jsonl=jsonl, color=color)
-    with (
-        session.answering(out, "turnstate.turns/1", thread, ns),
-        session.opened(ctx, out, store, schema) as opened,
-    ):
+    with session.opened_thread(ctx, out, "turnstate.turns/1") as history:
         from turnstate.history.listing import turn_report
         from turnstate.render import documents
 
-        history = session.history_of(
-            opened, thread, ns=ns, branch=branch, messages=messages, turns_by=turns_by, reducer=reducer
-        )
         if chart:
             from turnstate.commands.log import draw
             from turnstate.history.chart import chart_of
