@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 from turnstate_backends.values import Absent, Stored
 
@@ -28,6 +28,21 @@ class StoreError(Exception):
         self.what = what
         self.why = why
         self.hint = hint
+
+
+WHOLE: Final = "*"
+"""The key under which :meth:`Store.values` says why a checkpoint as a whole cannot be read."""
+
+
+def damaged(channels: Collection[str] | None, why: Absent) -> dict[str, Stored | Absent]:
+    """What :meth:`Store.values` gives of a checkpoint that as a whole cannot be read."""
+    return dict.fromkeys([WHOLE] if channels is None else channels, why)
+
+
+def damage_of(found: Mapping[str, Stored | Absent]) -> Absent | None:
+    """Why a checkpoint as a whole cannot be read, where what :meth:`Store.values` gave says so."""
+    whole = found.get(WHOLE)
+    return whole if isinstance(whole, Absent) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +237,7 @@ class Store(Protocol):
 
         A channel that the checkpoint has a version of but no value is ``Absent("empty")``; one whose
         row is gone is ``Absent("value_missing")``. A damaged checkpoint payload gives ``Absent("undecodable")``
-        for each channel that was asked for by name, and nothing otherwise but the key ``"*"``.
+        for each channel that was asked for by name, and nothing otherwise but the key :data:`WHOLE`.
         """
 
     def along(

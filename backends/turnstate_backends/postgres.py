@@ -30,6 +30,8 @@ from turnstate_backends.interface import (
     ThreadRow,
     WholeRow,
     Write,
+    damage_of,
+    damaged,
     delta_updates,
     source_of,
     step_of,
@@ -343,9 +345,7 @@ class PostgresStore:
             for _, channel, version, inlined, is_delta, told, *row in group:
                 if channel is None:
                     reason = {"reason": "the checkpoint's JSON does not map channels to versions"}
-                    found = dict.fromkeys(
-                        ["*"] if channels is None else channels, Absent("undecodable", reason)
-                    )
+                    found = damaged(channels, Absent("undecodable", reason))
                 elif told and (inlined is None or channel in in_blob):
                     found[channel] = held[channel]
                 else:
@@ -430,7 +430,7 @@ class PostgresStore:
     ) -> WholeRow:
         stored = Stored("json", fields, len(fields))
         parts = heads.entries(stored)
-        if parts is None or isinstance(found.get("*"), Absent):
+        if parts is None or damage_of(found) is not None:
             return WholeRow(id_, parent, stored, metadata)
         values = {name: value for name, value in found.items() if isinstance(value, Stored)}
         if any(map(is_sealed, values.values())):

@@ -26,6 +26,7 @@ from turnstate_backends.interface import (
     ThreadRow,
     WholeRow,
     Write,
+    damaged,
     delta_updates,
     source_of,
     step_of,
@@ -164,8 +165,8 @@ class SaverStore:
                 continue
             state = found.checkpoint.get("channel_values") if isinstance(found.checkpoint, Mapping) else found
             if state is not None and not isinstance(state, Mapping):
-                damaged = Absent("undecodable", {"reason": "the checkpoint does not map channels to values"})
-                yield checkpoint, dict.fromkeys(["*"] if channels is None else channels, damaged)
+                why = Absent("undecodable", {"reason": "the checkpoint does not map channels to values"})
+                yield checkpoint, damaged(channels, why)
                 continue
             values = state or {}
             names = dict.fromkeys([*values, *row.versions]) if channels is None else channels

@@ -27,6 +27,7 @@ from turnstate_backends.interface import (
     ThreadRow,
     WholeRow,
     Write,
+    damaged,
     delta_updates,
     source_of,
     step_of,
@@ -552,7 +553,7 @@ def _channels(stored: Stored, channels: Collection[str] | None) -> dict[str, Sto
         return {name: _as_kept(stored, found[name]) for name in channels or ()}
     state = _state(stored, channels)
     if isinstance(state, Absent):
-        return dict.fromkeys(["*"] if channels is None else channels, state)
+        return damaged(channels, state)
     names = dict.fromkeys([*state.values, *state.stored_versions]) if channels is None else channels
     return {
         name: _as_kept(stored, state.values[name]) if name in state.values else Absent("empty")

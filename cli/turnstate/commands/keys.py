@@ -52,11 +52,10 @@ def keys(
         if isinstance(place, Miss):
             raise places.missed(history, place)
         report = keys_at(history, place, internal=internal)
-        whole = next((row for row in report.rows if row.key.channel == "*"), None)
-        if whole is not None and whole.absence is not None:  # the checkpoint as a whole cannot be read
+        if (damage := report.damage) and damage.absence:
             where = f"turn {report.turn}, checkpoint {report.checkpoint}"
             raise Missed(
-                whole.absence, f"{whole.summary}; {where}", turn=report.turn, checkpoint=report.checkpoint
+                damage.absence, f"{damage.summary}; {where}", turn=report.turn, checkpoint=report.checkpoint
             )
     if out.form == "json":
         documents.write_json(out.screen, documents.keys_document(report))

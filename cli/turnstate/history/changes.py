@@ -18,6 +18,7 @@ from turnstate.history.places import Miss, Place
 from turnstate.history.reading import read
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.turns import Turns
+from turnstate_backends.interface import damage_of
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
 
@@ -168,7 +169,7 @@ def diff_report(
     """
     states = _states(old, new, asked)
     for standpoint, state in zip((old, new), states, strict=True):
-        if isinstance(damage := state.get("*"), Absent):
+        if damage := damage_of(state):
             why = damage.stored.get("reason") or "its payload cannot be read"
             words = f"checkpoint {standpoint.checkpoint}: {why}"
             return Miss(

@@ -22,7 +22,7 @@ from turnstate.history.summary import summary_of, type_of
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.turns import Turn, Turns, stopped_at
 from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key, versions_of
-from turnstate_backends.interface import Write
+from turnstate_backends.interface import WHOLE, Write
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored, Tagged
 
@@ -136,6 +136,11 @@ class KeyReport:
     turn: int | None
     checkpoint: str
     rows: tuple[KeyRow, ...]
+
+    @property
+    def damage(self) -> KeyRow | None:
+        """The row that says why the checkpoint as a whole cannot be read, where it cannot."""
+        return next((row for row in self.rows if row.key.channel == WHOLE and row.absence), None)
 
 
 @dataclass(frozen=True, slots=True)

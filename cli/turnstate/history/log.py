@@ -21,6 +21,7 @@ from turnstate.history.steps import RESUME
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.versions import Version, is_lost, versions_by_key
 from turnstate_backends import heads
+from turnstate_backends.interface import WHOLE
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
 
@@ -107,7 +108,7 @@ class Log:
         """Every key that a write names or the newest row holds, in order of their first version."""
         history = self.history
         tip = history.values(history.line.rows[-1].id)
-        tip = {name: held for name, held in tip.items() if name != "*" and self._shown(name)}
+        tip = {name: held for name, held in tip.items() if name != WHOLE and self._shown(name)}
         keys = [*self.index, *key_names.all_keys(tip), *(Key(channel) for channel in tip)]
         return dict.fromkeys(keys)
 

@@ -20,6 +20,7 @@ from turnstate.history.sealing import is_encrypted
 from turnstate.history.sharing import shared_with
 from turnstate.history.thread import ThreadHistory
 from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key, versions_of
+from turnstate_backends.interface import WHOLE, damage_of
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
 
@@ -220,7 +221,7 @@ def _not_here(
     internal: bool,
 ) -> Reading:
     """The key has no value in the row: it may be unreadable, not written yet, removed, or never have been."""
-    if "*" in state and isinstance(damage := state["*"], Absent):
+    if damage := damage_of(state):
         return _unread(base, damage)
     index = versions_by_key(history)
     known = _known(history, state, index, internal=internal)
@@ -260,7 +261,7 @@ def _known(
 ) -> set[Key]:
     """Every key that the thread is known to have had: what was written, and what a row and the tip hold."""
     tip = history.values(history.line.rows[-1].id)
-    channels = {channel for channel in {*state, *tip} if channel != "*"}
+    channels = {channel for channel in {*state, *tip} if channel != WHOLE}
     return {
         *index,
         *key_names.all_keys(tip, None if internal else history.is_internal),
