@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.sqlite import SqliteSaver
 
 from cli_run import FIXTURES, Result, run, store
 from recorded import recording
@@ -46,8 +48,8 @@ def test_a_wrong_value_fails_and_names_the_expected_and_the_found_value_and_the_
         f"FAIL  turnstate.toml:2  demo {BBOX} turn 1: equals\n"
         "  expected  equals [12.4, 55.5, 12.7, 99.9]\n"
         "  found     [12.4, 55.5, 12.7, 55.8]\n"
-        "      $[2]  12.7\n"
-        "    ~ $[3]  99.9 → 55.8\n"
+        "    |   $[2]  12.7\n"
+        "    | ~ $[3]  99.9 → 55.8\n"
         f"  turn 1 · checkpoint {checkpoint('demo', 1)} · written in turn 1 by tool · written in 2 turns (1, 3)\n"
         "1 expectation: 0 hold, 1 do not\n"
     )
@@ -329,6 +331,12 @@ def test_the_file_is_found_in_a_folder_above_and_its_store_beside_it(tmp_path: P
     assert result.out == f"ok    {tmp_path}/turnstate.toml:2  demo: turns\n1 expectation: 1 hold\n"
 
 
+def test_a_file_that_is_named_twice_is_checked_once(tmp_path: Path) -> None:
+    result = check(tmp_path, TWO, "./turnstate.toml", "turnstate.toml", "--accept")
+    assert result.code == 0
+    assert (tmp_path / "turnstate.toml").read_text().endswith(TWO.replace("turns = 4", "turns = 3"))
+
+
 def test_the_option_wins_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
     table = '[[expect]]\nthread = "demo"\nretained = [2, 3]\n'
     assert check(tmp_path, table).code == 1
@@ -454,6 +462,41 @@ def test_where_everything_holds_there_is_nothing_to_accept(tmp_path: Path) -> No
     table = '[[expect]]\nthread = "demo"\nturns = 3\n'
     result = check(tmp_path, table, "--accept")
     assert (result.code, result.out, result.err) == (0, "", "every expectation holds; nothing to accept\n")
+
+
+@pytest.fixture
+def deep_store(tmp_path: Path) -> str:
+    """A store whose thread ``deep`` holds a value nested as deep as LangGraph can store one."""
+    value: Any = 1
+    for level in range(120):
+        value = {level: value} if level % 2 else [value]
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"], checkpoint["channel_versions"] = {"deep": value}, {"deep": "1"}
+    config: Any = {"configurable": {"thread_id": "deep", "checkpoint_ns": ""}}
+    with SqliteSaver.from_conn_string(str(tmp_path / "deep.db")) as saver:
+        saver.put(config, checkpoint, {"source": "input", "step": -1, "parents": {}}, {"deep": "1"})
+    return str(tmp_path / "deep.db")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [(), ("--accept",), *(("--format", form) for form in ("json", "junit", "github", "tap", "markdown"))],
+)
+@pytest.mark.parametrize("condition", ["equals = 1", "contains = 'b'", "query = '@'\nequals = []"])
+def test_the_deepest_value_can_be_held_against_anything(
+    tmp_path: Path, deep_store: str, argv: tuple[str, ...], condition: str
+) -> None:
+    table = f'[[expect]]\nthread = "deep"\nkey = "deep"\n{condition}\n'
+    result = check(tmp_path, table, *argv, "--store", deep_store)
+    assert (result.code, "should not have happened" in result.err) == (1, False)
+
+
+def test_the_deepest_value_is_neither_accepted_nor_drafted(tmp_path: Path, deep_store: str) -> None:
+    table = '[[expect]]\nthread = "deep"\nkey = "deep"\nequals = 1\n'
+    result = check(tmp_path, table, "--accept", "--store", deep_store)
+    assert result.err == "turnstate.toml:2: equals stays, it is nested too deeply\n"
+    drafted = run("check", "--init", "deep", "--store", deep_store).out
+    assert "equals" not in drafted
 
 
 # Drafting.

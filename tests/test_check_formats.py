@@ -264,6 +264,17 @@ def test_no_report_has_a_password_of_the_store(tmp_path: Path, form: str) -> Non
     assert "s3cret" not in result.out + result.err
 
 
+@pytest.mark.parametrize("form", ["text", "github", "markdown"])
+def test_no_line_of_stored_text_is_a_command_to_a_runner(tmp_path: Path, form: str) -> None:
+    said = "::set-output name=a::1\\n" * 9
+    table = f'\n[[expect]]\nthread = "demo"\nkey = "plan"\nturn = 1\nequals = "{said}look up the area"\n'
+    lines = report(tmp_path, "--format", form, tables=table).out.splitlines()
+    assert any("set-output" in line for line in lines)
+    assert [
+        line for line in lines if line.lstrip().startswith("::") and not line.startswith("::error file")
+    ] == []
+
+
 def test_a_long_text_is_shown_by_what_differs_in_it(tmp_path: Path) -> None:
     said = (
         recording("demo").threads["demo"].turn(1).state["messages"][-1]["content"]

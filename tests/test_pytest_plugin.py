@@ -194,7 +194,7 @@ def test_a_state_that_differs_says_what_was_expected_and_found_and_where(project
             "E *demo gazet/get_aoi/bbox turn 1: equals",
             "E *expected  equals [[]12.4, 55.5, 12.7, 99.9[]]",
             "E *found     [[]12.4, 55.5, 12.7, 55.8[]]",
-            "E *~ $[[]3[]]  99.9 → 55.8",
+            "E *| ~ $[[]3[]]  99.9 → 55.8",
             "E *turn 1 · checkpoint ????????-*",
             "E *turns that can be read: 1–3 of 3",
         ]

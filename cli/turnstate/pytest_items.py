@@ -14,7 +14,7 @@ from turnstate.checking.judge import Finding, Result, compared, found_by
 from turnstate.commands.address import redacted
 from turnstate.commands.checks import Checker, address_of, load
 from turnstate.commands.exits import Refused
-from turnstate.history.jsonform import jsonable
+from turnstate.history.jsonform import jsonable, room_for_depth
 from turnstate.history.keys import AmbiguousKey
 from turnstate.history.reading import Miss, Reading, read, turn_place
 from turnstate.pytest_plugin import store_option
@@ -158,7 +158,8 @@ class State:
     ) -> None:
         self.reading = reading
         self._about = about
-        self._found = found_by(reading, query)
+        with room_for_depth():
+            self._found = found_by(reading, query)
         self._tolerance = tolerance
 
     @property
@@ -242,7 +243,8 @@ class State:
             return self._compares_itself(condition, expected)
         if not self._found.is_value:
             self._fail(Finding(condition, form, self._found, False))
-        finding = compared(condition, form, self._found, self._tolerance)
+        with room_for_depth():
+            finding = compared(condition, form, self._found, self._tolerance)
         return finding.holds or self._fail(finding)
 
     def _compares_itself(self, condition: str, expected: Any) -> bool:

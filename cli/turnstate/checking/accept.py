@@ -16,6 +16,7 @@ from turnstate.checking.judge import Finding, Result
 from turnstate.checking.spots import Path
 from turnstate.checking.vocabulary import kind_named
 from turnstate.checking.writing import Unwritable, toml_text, writable
+from turnstate.history.jsonform import room_for_depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ def accept(file: ExpectationFile, results: Iterable[Result]) -> Acceptance:
     for result in results:
         for finding in result.failed:
             try:
-                edits += _accepted(file, result.expectation, finding)
+                with room_for_depth():
+                    edits += _accepted(file, result.expectation, finding)
             except Unwritable as error:
                 kept.append(Kept(result.expectation, finding, str(error)))
             else:

@@ -8,7 +8,7 @@ from typing import Any
 from turnstate.checking.writing import Unwritable, toml_text, writable
 from turnstate.history.branches import branch_report
 from turnstate.history.gaps import gap_report
-from turnstate.history.jsonform import jsonable
+from turnstate.history.jsonform import jsonable, room_for_depth
 from turnstate.history.reading import Place, Reading, read_all, turn_place
 from turnstate.history.summary import type_of
 from turnstate.history.thread import ThreadHistory
@@ -87,8 +87,9 @@ def _of_reading(reading: Reading, turn: int) -> dict[str, Any]:
 
 def _short_value(value: Any) -> Any:
     try:
-        plain = writable(jsonable(value))
-        return plain if len(toml_text(plain)) <= _SHORT else None
+        with room_for_depth():
+            plain = writable(jsonable(value))
+            return plain if len(toml_text(plain)) <= _SHORT else None
     except Unwritable:
         return None
 

@@ -13,7 +13,7 @@ from turnstate.history.branches import branch_report
 from turnstate.history.changes import DiffReport, End, Standpoint, diff_report
 from turnstate.history.diff import Operation, form_type
 from turnstate.history.gaps import gap_report
-from turnstate.history.jsonform import jsonable
+from turnstate.history.jsonform import jsonable, room_for_depth
 from turnstate.history.keys import AmbiguousKey, Key, matching
 from turnstate.history.query import QueryError, compiled, selected
 from turnstate.history.reading import Miss, Reading, read, turn_place
@@ -106,7 +106,8 @@ def judge(expectation: Expectation, history: ThreadHistory | Miss) -> Result:
     """
     if isinstance(history, Miss):
         return _judged(expectation, _of_nothing(expectation, history))
-    return _JUDGES[expectation.kind](expectation, history)
+    with room_for_depth():
+        return _JUDGES[expectation.kind](expectation, history)
 
 
 def _judged(expectation: Expectation, findings: Iterator[Finding], **where: Any) -> Result:

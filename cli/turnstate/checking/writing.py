@@ -10,6 +10,8 @@ from typing import Any
 from turnstate.checking.compare import differences
 from turnstate.checking.forms import ISO, NULL, expected_form
 
+_DEEPEST = 40  # levels; a parser of TOML in Python gives up at some two hundred
+
 
 class Unwritable(Exception):
     """A value cannot be written into a file of expectations; the text says why."""
@@ -55,32 +57,33 @@ def toml_text(value: Any) -> str:
     Raises:
         Unwritable: A parser would not read the same from it.
     """
-    # Outside of quoted text, where an escape would not do, TOML has only what can be seen.
-    text = "".join(char if char.isprintable() else _escaped(char) for char in _item(value).as_string())
     try:
-        same = not differences(expected_form(value), expected_form(tomllib.loads(f"v = {text}")["v"]))
-    except (tomllib.TOMLDecodeError, RecursionError):
-        same = False
-    if not same:
-        raise Unwritable("TOML has no form for it")
-    return text
+        # Outside of quoted text, where an escape would not do, TOML has only what can be seen.
+        text = "".join(char if char.isprintable() else _escaped(char) for char in _item(value, 0).as_string())
+        if not differences(expected_form(value), expected_form(tomllib.loads(f"v = {text}")["v"])):
+            return text
+    except tomllib.TOMLDecodeError:
+        pass
+    raise Unwritable("TOML has no form for it")
 
 
 def _escaped(char: str) -> str:
     return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 
-def _item(value: Any) -> Any:
+def _item(value: Any, level: int) -> Any:
     import tomlkit
 
+    if level > _DEEPEST:
+        raise Unwritable("it is nested too deeply")
     if type(value) is dict:
         table = tomlkit.inline_table()
         for name, item in value.items():
-            table.append(tomlkit.key(name), _item(item))
+            table.append(tomlkit.key(name), _item(item, level + 1))
         return table
     if type(value) is list:
         array = tomlkit.array()
         for item in value:
-            array.append(_item(item))
+            array.append(_item(item, level + 1))
         return array
     return tomlkit.item(value)

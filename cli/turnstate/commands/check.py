@@ -180,9 +180,10 @@ def _loaded(out: session.Output, names: list[str], form: str) -> list[tuple[Path
     from turnstate.commands.checks import load
 
     base = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()) if form == "github" else Path.cwd()
-    paths = [Path(name) for name in dict.fromkeys(names)] or [_default_file()]
+    given = [Path(name) for name in reversed(names)] or [_default_file()]
+    paths = {path.resolve(): path for path in given}
     loaded, problems = [], []
-    for path in paths:
+    for path in reversed(paths.values()):
         try:
             loaded.append((path, load(path, _shown(path, base))))
         except FileFlawed as flawed:

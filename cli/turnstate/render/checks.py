@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from turnstate.checking.accept import Acceptance
 from turnstate.checking.expectations import Expectation, Problem
 from turnstate.checking.judge import CheckReport, Finding, Result, Status
-from turnstate.history.jsonform import plain
+from turnstate.history.jsonform import plain, room_for_depth
 from turnstate.render.diff import end_in_words, rows_of, unified_lines
 from turnstate.render.reading import provenance
 from turnstate.render.screen import Screen
@@ -23,6 +23,7 @@ _MARKS: dict[Status, tuple[str, Style]] = {
 }
 _LONGEST = 200  # characters of a value on one line; a difference shows more
 _MOST_LINES = 40  # of a difference
+_BAR = "  | "  # before a line of stored text: a CI runner obeys one that begins with ``::``, blanks aside
 
 
 def write_report(screen: Screen, report: CheckReport) -> None:
@@ -92,7 +93,9 @@ def form_words(form: object) -> str:
     """A value on one line, not all of it where it is long."""
     if isinstance(form, str):
         return clip(json_text(form), _LONGEST)
-    return clip(" ".join(line.strip() for line in value_text(plain(form)).splitlines()), _LONGEST)
+    with room_for_depth():
+        lines = value_text(plain(form)).splitlines()
+    return clip(" ".join(line.strip() for line in lines), _LONGEST)
 
 
 def where(result: Result) -> str:
@@ -111,9 +114,9 @@ def _difference(finding: Finding, color: bool) -> list[str]:
     forms = finding.expected, finding.found.form
     if not finding.operations or not any(isinstance(form, list | dict) or _is_long(form) for form in forms):
         return []
-    lines = list(unified_lines(rows_of(*forms, finding.operations), color=color))
+    lines = list(unified_lines(rows_of(*forms, finding.operations), color=color, indent=_BAR))
     more = len(lines) - _MOST_LINES
-    return [*lines[:_MOST_LINES], f"  … {counted(more, 'line')} more"] if more > 0 else lines
+    return [*lines[:_MOST_LINES], f"{_BAR}… {counted(more, 'line')} more"] if more > 0 else lines
 
 
 def _is_long(form: object) -> bool:
