@@ -553,11 +553,11 @@ def test_a_wal_given_in_place_of_its_database_is_recognised(recorded: Path, tmp_
     assert refuse(tmp_path / "other.db-wal") == "it is the -wal file of a SQLite database, not the database"
     with pytest.raises(StoreError) as error:
         open_sqlite(tmp_path / "other.db-wal")
-    assert error.value.hint.startswith("find the database other.db")
+    assert error.value.hint.startswith("Find the database other.db")
     (tmp_path / "other.db").touch()
     with pytest.raises(StoreError) as error:
         open_sqlite(tmp_path / "other.db-wal")
-    assert error.value.hint == "give the path of other.db"
+    assert error.value.hint == "Give the path of other.db."
 
 
 def test_a_damaged_page_is_said_to_be_so(tmp_path: Path) -> None:

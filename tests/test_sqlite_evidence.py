@@ -389,7 +389,7 @@ def test_a_file_that_may_not_be_read_is_said_to_be_so(public_folder: Path) -> No
     path.chmod(0)
     assert read_unprivileged(path) == (
         f"cannot open {path}|reading it is not permitted|"
-        "ask for read permission on the file and its -wal, and for search permission on their folders"
+        "Ask for read permission on the file and its -wal, and for search permission on their folders."
     )
 
 

@@ -69,6 +69,7 @@ _ENCODING = "PRAGMA encoding"
 
 # A recording's table of values that no payload in it holds; it is made by turnstate_backends.recording.
 APART_TABLE = "turnstate_values"
+SHARED_TABLE = "turnstate_shared"  # empty; it is there where the source's rows share values
 MISSING, APART, LEFT = "missing", "apart", "left"
 
 # Steps from key to key through the primary key's index; neither a row nor a state is looked at.
@@ -154,6 +155,7 @@ class Layout:
         writes_have_rowid: False for a table that somebody made ``WITHOUT ROWID``.
         has_apart: The file is a recording that keeps some values apart from their checkpoints; see
             :mod:`turnstate_backends.recording`.
+        shared: The file is a recording of a store in which rows share values.
     """
 
     checkpoints: str
@@ -161,6 +163,7 @@ class Layout:
     codec: str
     writes_have_rowid: bool = True
     has_apart: bool = False
+    shared: bool = False
 
     def encode(self, text: str) -> bytes:
         """Text as the bytes that the store holds."""
@@ -182,10 +185,9 @@ class Layout:
 class SqliteStore:
     """A :class:`~turnstate_backends.interface.Store` over one SQLite file; see there for the methods."""
 
-    shares_values = False
-
     def __init__(self, database: Database, layout: Layout) -> None:
         self.name = database.name
+        self.shares_values = layout.shared
         self._database = database
         self._layout = layout
         self._tables = {"checkpoints": layout.checkpoints, "writes": layout.writes or ""}
@@ -457,7 +459,14 @@ def _layout(database: Database) -> Layout:
         raise _foreign(database.name, f"it has no table 'checkpoints'; its tables: {found}")
     checkpoints = _table(database, "checkpoints", _CHECKPOINT_FIELDS, codec)
     writes = _table(database, "writes", _WRITE_FIELDS, codec) if "writes" in tables else None
-    return Layout(checkpoints, writes, codec, _has_rowid(database, "writes"), APART_TABLE in tables)
+    return Layout(
+        checkpoints,
+        writes,
+        codec,
+        _has_rowid(database, "writes"),
+        has_apart=APART_TABLE in tables,
+        shared=SHARED_TABLE in tables,
+    )
 
 
 def _table(
@@ -486,7 +495,7 @@ def _foreign(name: str, found: str) -> StoreError:
     return StoreError(
         f"{name} is not a LangGraph checkpoint store",
         found,
-        "check the path: LangGraph's SqliteSaver keeps tables 'checkpoints' and 'writes' in one file",
+        "Check the path: LangGraph's SqliteSaver keeps tables 'checkpoints' and 'writes' in one file.",
     )
 
 

@@ -130,7 +130,7 @@ class Database:
     def connection(self) -> apsw.Connection:
         """The connection behind it; raises :class:`StoreError` once closed."""
         if self._connection is None:
-            raise StoreError(f"cannot read {self.name}", "the store was closed", "open it again")
+            raise StoreError(f"cannot read {self.name}", "the store was closed", "Open it again.")
         return self._connection
 
     def close(self) -> None:
@@ -404,22 +404,22 @@ def _refuse_what_is_no_database_file(name: str, real: Path) -> None:
     status = real.stat()
     if stat.S_ISDIR(status.st_mode):
         raise StoreError(
-            f"cannot open {name}", "it is a directory", "give the path of the SQLite file inside it"
+            f"cannot open {name}", "it is a directory", "Give the path of the SQLite file inside it."
         )
     if not stat.S_ISREG(status.st_mode):
-        raise StoreError(f"cannot open {name}", "it is not a regular file", "give the path of a SQLite file")
+        raise StoreError(f"cannot open {name}", "it is not a regular file", "Give the path of a SQLite file.")
     if status.st_size == 0:
         wal = beside(real, "-wal")
         if wal.exists() and wal.stat().st_size:
             raise StoreError(
                 f"cannot open {name}",
                 "the file is empty (0 bytes) although a -wal with data stands beside it",
-                "restore the database that belongs to this -wal; SQLite would delete the -wal on opening",
+                "Restore the database that belongs to this -wal; SQLite would delete the -wal on opening.",
             )
         raise StoreError(
             f"cannot open {name}",
             "the file is empty (0 bytes): no checkpointer has written to it",
-            "check the path; a program that was started elsewhere may have created this file by accident",
+            "Check the path; a program that was started elsewhere may have created this file by accident.",
         )
 
 
@@ -437,14 +437,14 @@ def _refuse_content(name: str, real: Path, header: bytes) -> None:
             raise StoreError(
                 f"cannot open {name}",
                 f"it is the {suffix} file of a SQLite database, not the database",
-                f"give the path of {database}"
+                f"Give the path of {database}."
                 if there
-                else f"find the database {database} that belongs to it: a {suffix} cannot be read without it",
+                else f"Find the database {database} that belongs to it: a {suffix} cannot be read without it.",
             )
     raise StoreError(
         f"cannot open {name}",
         "it is no SQLite database (it does not begin with 'SQLite format 3'), or is encrypted as a whole",
-        "check the path",
+        "Check the path.",
     )
 
 
@@ -471,7 +471,7 @@ def _plainly(name: str) -> Iterator[None]:
         raise StoreError(
             f"cannot open {name}",
             "SQLite does not recognise it as a database, or it is encrypted as a whole",
-            "check the path",
+            "Check the path.",
         ) from error
     except apsw.ReadOnlyError as error:
         if _code(error) == apsw.SQLITE_READONLY_ROLLBACK:
@@ -487,9 +487,9 @@ def _code(error: apsw.Error) -> int:
 
 def _failed(name: str, error: apsw.Error) -> StoreError:
     text = " ".join(str(error).split())
-    hint = "try again"
+    hint = "Try again."
     if isinstance(error, apsw.CorruptError):
-        hint = "copy the file with its -wal and run sqlite3's .recover on the copy"
+        hint = "Copy the file with its -wal and run sqlite3's .recover on the copy."
     return StoreError(f"cannot read {name}", f"SQLite says: {text}", hint)
 
 
@@ -497,7 +497,7 @@ def _busy(name: str) -> StoreError:
     return StoreError(
         f"cannot read {name}",
         "another program kept the database locked exclusively",
-        "try again when it has finished writing, or read a copy of the file and its -wal",
+        "Try again when it has finished writing, or read a copy of the file and its -wal.",
     )
 
 
@@ -505,7 +505,7 @@ def _changed(name: str) -> StoreError:
     return StoreError(
         f"cannot read {name} in one snapshot",
         "a program wrote to it while it was being read",
-        "run the command again",
+        "Run the command again.",
     )
 
 
@@ -513,7 +513,7 @@ def _kept_waiting(name: str) -> StoreError:
     return StoreError(
         f"cannot read {name} in one snapshot",
         f"in rollback-journal mode reading keeps writers waiting, and one has waited {_PATIENCE:g} seconds",
-        "try again when it has finished writing, or make a copy with sqlite3's .backup and read that",
+        "Try again when it has finished writing, or make a copy with sqlite3's .backup and read that.",
     )
 
 
@@ -521,7 +521,7 @@ def _hot_journal(name: str) -> StoreError:
     return StoreError(
         f"cannot read {name}",
         "a -journal beside it holds an unfinished transaction, and undoing it would write to the file",
-        "copy the file and its -journal elsewhere, open the copy once with sqlite3, and read the copy",
+        "Copy the file and its -journal elsewhere, open the copy once with sqlite3, and read the copy.",
     )
 
 
@@ -530,16 +530,16 @@ def _unreadable(name: str, error: OSError) -> StoreError:
         return StoreError(
             f"cannot open {name}",
             f"there is no such file, only {wal.name}, its write-ahead log, which holds the latest changes alone",
-            "restore the database that belongs to this -wal, and keep the -wal beside it",
+            "Restore the database that belongs to this -wal, and keep the -wal beside it.",
         )
     if isinstance(error, FileNotFoundError):
-        return StoreError(f"cannot open {name}", "there is no such file", "check the path")
+        return StoreError(f"cannot open {name}", "there is no such file", "Check the path.")
     if isinstance(error, PermissionError):
         return StoreError(
             f"cannot open {name}",
             "reading it is not permitted",
-            "ask for read permission on the file and its -wal, and for search permission on their folders",
+            "Ask for read permission on the file and its -wal, and for search permission on their folders.",
         )
     return StoreError(
-        f"cannot open {name}", f"the system says: {error.strerror or type(error).__name__}", "check the path"
+        f"cannot open {name}", f"the system says: {error.strerror or type(error).__name__}", "Check the path."
     )
