@@ -17,7 +17,7 @@ from turnstate.checking.judge import Result, judge
 from turnstate.commands import session
 from turnstate.commands.address import remember_secrets, store_address
 from turnstate.commands.exits import Missed, Refused
-from turnstate.history.reading import Miss
+from turnstate.history.places import Miss
 from turnstate_backends.interface import StoreError
 from turnstate_backends.stores import open_store
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from turnstate.history.cut import Part
+from turnstate.history.phrases import counted
 from turnstate.render.documents import Document, present
 from turnstate.render.screen import Screen
-from turnstate.render.text import counted, numbers, one_line, size
+from turnstate.render.text import numbers, one_line, size
 from turnstate_backends.recording import Copied
 from turnstate_backends.redact import Found
 
