@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from turnstate.history.ids import version_number
 from turnstate.history.lines import Forest
 from turnstate.history.messages import Message, MessageList, NotMessages, of_plain, read_grown, read_messages
 from turnstate.history.steps import INTERRUPT
@@ -121,8 +122,8 @@ class Conversation:
         a version above all others (``langgraph.pregel._algo.apply_writes``).
         """
         versions = self.store.versions(self.thread, self.ns, [checkpoint]).get(checkpoint, {})
-        number = versions.get("__start__", "").partition(".")[0]
-        if not number.isdecimal() or int(number) > 2:
+        number = version_number(versions.get("__start__", ""))
+        if number is None or number > 2:
             return False
         # An answer to an interrupt asks without an input, and leaves its mark in what was seen; writes on
         # older rows tell that there were some.

@@ -23,7 +23,7 @@ from turnstate.history.holes import (
     step_of,
     turns_across,
 )
-from turnstate.history.ids import id_step
+from turnstate.history.ids import id_step, version_number
 from turnstate.history.phrases import counted
 from turnstate.history.sealing import is_encrypted, why_unread
 from turnstate.history.steps import is_update_task, node_of
@@ -273,7 +273,7 @@ class _Gaps:
     def unreferenced(self) -> list[tuple[str, int | None]]:
         """Channel and counter of each value row that no kept checkpoint refers to."""
         found = self.history.store.unreferenced_values(self.history.thread, self.history.ns)
-        return [(channel, _number(version)) for channel, version in found]
+        return [(channel, version_number(version)) for channel, version in found]
 
     @cached_property
     def holes(self) -> list[Hole]:
@@ -300,7 +300,7 @@ class _Gaps:
         versions = self._versions(row.id)
         if versions and "__start__" not in versions:
             return Steps(0, step - 1, "exact" if recorded else "at_least")
-        sure = max((_number(v) or 0 for v in versions.values()), default=0) >= step + 2
+        sure = _greatest(versions) >= step + 2
         return Steps(BEGINNING, step - 1, "at_least" if not recorded else "exact" if sure else "at_most")
 
     def _versions(self, checkpoint: str) -> Mapping[str, str]:
@@ -385,8 +385,8 @@ class _Gaps:
         written = [versions.get("__start__")]
         if self.turns.by == "questions":
             written.append(versions.get(self.history.messages))
-        latest = max((_number(v) or 0 for v in versions.values()), default=0)
-        return {after[0]: row.step - 1} if all(v and _number(v) == latest for v in written) else {}
+        latest = _greatest(versions)
+        return {after[0]: row.step - 1} if all(v and version_number(v) == latest for v in written) else {}
 
     def _asked_on(self, checkpoint: str) -> list[str | None]:
         """The questions that the writes on a lost row brought; one without text where inputs are counted."""
@@ -430,7 +430,7 @@ class _Gaps:
         return [channel for channel, _ in found]
 
     def _latest(self, checkpoint: str) -> int:
-        return max((_number(v) or 0 for v in self._versions(checkpoint).values()), default=0)
+        return _greatest(self._versions(checkpoint))
 
     def _why_not_recorded(self, hole: Hole) -> Iterable[Evidence]:
         row = self.line.rows[hole.at]
@@ -589,7 +589,6 @@ def _real(turns: Iterable[int]) -> tuple[int, ...]:
     return tuple(n for n in turns if n)
 
 
-def _number(version: str | None) -> int | None:
-    """The counter in a channel version: ``00…012.0.73…`` is 12; LangGraph.js has bare numbers."""
-    digits = (version or "").partition(".")[0]
-    return int(digits) if digits.isascii() and digits.isdecimal() else None
+def _greatest(versions: Mapping[str, str]) -> int:
+    """The greatest counter among channels' versions."""
+    return max((version_number(version) or 0 for version in versions.values()), default=0)

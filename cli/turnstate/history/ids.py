@@ -1,4 +1,4 @@
-"""What a checkpoint id says by itself: the time and the step, also of a row that is gone.
+"""What a checkpoint id says by itself: the time and the step, also of a row that is gone; and a channel's version.
 
 LangGraph makes ids as UUIDv6 (RFC 9562 §5.6) whose clock sequence is the step
 (``langgraph.checkpoint.base.id.uuid6(clock_seq=step)``); -1 is all ones. Python keeps 14 bits of it under
@@ -32,3 +32,9 @@ def id_step(checkpoint: str) -> int | None:
         return None
     clock = int(match[4], 16) & _CLOCK_BITS
     return -1 if clock == _CLOCK_BITS else clock
+
+
+def version_number(version: str | None) -> int | None:
+    """The counter in a channel's version: 12 in ``00…012.0.73…``; LangGraph.js has bare numbers, or ``2.0``."""
+    digits = (version or "").partition(".")[0]
+    return int(digits) if digits.isascii() and digits.isdecimal() else None

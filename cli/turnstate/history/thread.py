@@ -12,7 +12,7 @@ from functools import cached_property
 from turnstate.history.accumulate import Rule
 from turnstate.history.conversation import Conversation
 from turnstate.history.deltas import Deltas
-from turnstate.history.ids import id_time
+from turnstate.history.ids import id_time, version_number
 from turnstate.history.inputs import inputs_of
 from turnstate.history.lines import Forest, Line, forest
 from turnstate.history.questions import Findings, settle
@@ -195,8 +195,8 @@ class ThreadHistory:
         input the first above its parent's greatest, and ``__start__`` the second once it is spread.
         """
         found = self.store.versions(self.thread, self.ns, [before, after])
-        numbers = [_number_of(version) for version in found.get(before, {}).values()]
-        spread = _number_of(found.get(after, {}).get("__start__", ""))
+        numbers = [version_number(version) for version in found.get(before, {}).values()]
+        spread = version_number(found.get(after, {}).get("__start__", ""))
         tops = [number for number in numbers if number is not None]
         return spread is not None and bool(tops) and spread == max(tops) + 2
 
@@ -220,12 +220,6 @@ def _is_own_name(write: Write) -> bool:
     """Whether nothing but the channel's own name was written."""
     rest = write.value.size - len(write.channel.encode(errors="surrogatepass"))
     return 0 < rest <= _QUOTES and write.value.complete and decode(write.value) == write.channel
-
-
-def _number_of(version: str) -> int | None:
-    """The counter in a channel version: ``00000002.0.48881``, ``2``, ``2.0``."""
-    number = version.partition(".")[0]
-    return int(number) if number.isdecimal() else None
 
 
 def _sets_off(channel: str, value: Stored | Absent) -> bool:
