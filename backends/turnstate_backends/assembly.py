@@ -8,7 +8,7 @@ that need not be, and no class is looked up. Formats: ``langgraph.checkpoint.sql
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from turnstate_backends import packed, payload, pieces
@@ -35,7 +35,7 @@ def assembled(state: Mapping[str, Stored], values: Mapping[str, Stored]) -> tupl
     """
     parts = [*(name for name in _FIRST if name in state or name == "channel_values")]
     parts += [name for name in state if name not in _FIRST]
-    if _is_all_json(values):
+    if _is_all_json(values, {"bytes"} if _is_of_javascript(state) else set()):
         fields = dict(state, channel_values=_json_map(values))
         return _json_map({name: fields[name] for name in parts}), frozenset()
     held = {name: found for name, value in values.items() if (found := _held(value))}
@@ -50,8 +50,14 @@ def _held(value: Stored) -> Stored | None:
         return None
 
 
-def _is_all_json(values: Mapping[str, Stored]) -> bool:
-    if any(value.type not in ("json", "null") for value in values.values()):
+def _is_of_javascript(state: Mapping[str, Stored]) -> bool:
+    """Whether LangGraph.js wrote the checkpoint, which counts versions by numbers and writes JSON throughout."""
+    versions = payload.decode(state["channel_versions"]) if "channel_versions" in state else None
+    return isinstance(versions, dict) and any(isinstance(version, int) for version in versions.values())
+
+
+def _is_all_json(values: Mapping[str, Stored], besides: Collection[str]) -> bool:
+    if any(value.type not in ("json", "null", *besides) for value in values.values()):
         return False
     return any(value.type == "json" and not _is_short(value.data) for value in values.values())
 
@@ -75,6 +81,9 @@ def _as_json(stored: Stored) -> bytes:
         return b"null"
     if stored.type == "json":
         return stored.data
+    if stored.type == "bytes":  # as LangGraph.js has them inside a value
+        named = {"lc": 2, "type": "constructor", "id": ["Uint8Array"], "method": "from"}
+        return json.dumps({**named, "args": [list(stored.data)]}).encode()
     return json.dumps(payload.decode(stored)).encode()
 
 

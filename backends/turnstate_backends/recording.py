@@ -19,7 +19,7 @@ from pathlib import Path
 from turnstate_backends import payload
 from turnstate_backends.interface import Store, StoreError, WholeRow, Write
 from turnstate_backends.redact import Redactor
-from turnstate_backends.sqlite import APART, APART_TABLE, LEFT, MISSING
+from turnstate_backends.sqlite import APART, APART_TABLE, LEFT, MISSING, SHARED_TABLE
 from turnstate_backends.values import Stored
 
 _SCHEMA = """
@@ -58,6 +58,7 @@ CREATE TABLE IF NOT EXISTS {APART_TABLE} (
     PRIMARY KEY (thread_id, checkpoint_ns, channel, version)
 )
 """
+_SHARED_SCHEMA = f"CREATE TABLE IF NOT EXISTS {SHARED_TABLE} (note TEXT)"
 # Text is bound as bytes: an id may hold NUL, or bytes that are not UTF-8.
 _T = "CAST(? AS TEXT)"
 _ADD_CHECKPOINT = f"INSERT INTO checkpoints VALUES ({_T}, {_T}, {_T}, {_T}, {_T}, ?, ?)"  # noqa: S608
@@ -103,6 +104,10 @@ class Recording:
         self._connection = connection
         connection.executescript(_SCHEMA)
         connection.execute("BEGIN")
+
+    def note_shared(self) -> None:
+        """Note that rows of the source which name the same version of a channel have one value between them."""
+        self._connection.execute(_SHARED_SCHEMA)
 
     def add_checkpoint(self, thread: str, ns: str, row: WholeRow) -> None:
         texts = map(_encoded, (thread, ns, row.id, row.parent, row.state.type))
@@ -187,6 +192,8 @@ def copy_thread(
     """
     copied = Copied()
     redactor.name(thread)
+    if store.shares_values:
+        recording.note_shared()
     for ns in store.spaces(thread):
         rows = {row.id for row in store.checkpoints(thread, ns)}
         if cut is not None and ns == "":
