@@ -158,6 +158,18 @@ def source_of(stored: object) -> str | None:
     return stored if isinstance(stored, str) and stored in _SOURCES else None
 
 
+def thread_row(thread: str, spaces: Collection[tuple[str, int, str, str]]) -> ThreadRow:
+    """A thread, of its namespaces: each ``checkpoint_ns``, how many rows it has, its least and its greatest id."""
+    return ThreadRow(
+        id=thread,
+        checkpoints=sum(rows for _, rows, _, _ in spaces),
+        namespaces=tuple(sorted(ns for ns, _, _, _ in spaces)),
+        first=min(first for _, _, first, _ in spaces),
+        last=max(last for _, _, _, last in spaces),
+        head=next((last for ns, _, _, last in spaces if ns == ""), None),
+    )
+
+
 def step_of(stored: object) -> int | None:
     """``metadata.step`` as a whole number, also where a writer stored it as text or as a float; else None."""
     if isinstance(stored, bool) or not isinstance(stored, int | float | str):
@@ -174,7 +186,7 @@ _FARTHEST_STEP = 2**53  # beyond it a float is no longer a whole number for sure
 
 
 class Store(Protocol):
-    """Read-only access to one checkpointer's store, in one snapshot.
+    """Read-only access to one checkpointer's store, in one snapshot, which ends with the ``with`` block.
 
     Every method may raise :class:`StoreError`. Unknown threads, namespaces and checkpoints give
     empty results, never errors.
@@ -280,8 +292,10 @@ class Store(Protocol):
     def close(self) -> None:
         """End the snapshot. Safe to call twice."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self.close()

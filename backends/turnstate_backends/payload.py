@@ -56,15 +56,15 @@ def decode(stored: Stored, *, reveal: bool = False) -> Any:
             stored = encryption.opened(stored)
         return _decode(stored, reveal)
     except encryption.Sealed as sealed:
-        return _absent("encrypted", stored, str(sealed))
+        return absent("encrypted", stored, str(sealed))
     except RecursionError:
-        return _absent("undecodable", stored, "nested too deeply")
+        return absent("undecodable", stored, "nested too deeply")
     except MemoryError:
-        return _absent("undecodable", stored, "does not fit into memory")
+        return absent("undecodable", stored, "does not fit into memory")
     except Damage as damage:
-        return _absent("undecodable", stored, str(damage))
+        return absent("undecodable", stored, str(damage))
     except Exception as error:  # a payload may be anything; its content must not reach a message
-        return _absent("undecodable", stored, f"cannot be read ({type(error).__name__})")
+        return absent("undecodable", stored, f"cannot be read ({type(error).__name__})")
 
 
 def encoding(stored: Stored) -> str | None:
@@ -115,7 +115,7 @@ def _decode(stored: Stored, reveal: bool) -> Any:
     if kind == "null":
         return None
     if kind == "empty":
-        return _absent("empty", stored, "the channel holds no value")
+        return absent("empty", stored, "the channel holds no value")
     if not stored.complete:
         raise Damage(f"only the first {len(stored.data)} of its bytes were read")
     if kind in ("bytes", "bytearray"):
@@ -160,7 +160,8 @@ def _integer(digits: str) -> int | Tagged:
     return Tagged("builtins.int", digits) if limit and len(digits) > limit else int(digits)
 
 
-def _absent(kind: AbsenceKind, stored: Stored, reason: str) -> Absent:
+def absent(kind: AbsenceKind, stored: Stored, reason: str) -> Absent:
+    """Why a payload has no value, with what there is of it."""
     facts: dict[str, Any] = {"type": stored.type, "bytes": stored.size}
     if stored.complete:
         facts["sha256"] = hashlib.sha256(stored.data).hexdigest()
@@ -168,7 +169,7 @@ def _absent(kind: AbsenceKind, stored: Stored, reason: str) -> Absent:
 
 
 def _part(label: str, data: bytes, reason: str) -> Absent:
-    return _absent("undecodable", Stored(label, data, len(data)), reason)
+    return absent("undecodable", Stored(label, data, len(data)), reason)
 
 
 class _Finish:
@@ -283,7 +284,7 @@ class _Finish:
 
     def _too_deep(self) -> Absent:
         if self._deep is None:
-            self._deep = _absent("undecodable", self._stored, _TOO_DEEP)
+            self._deep = absent("undecodable", self._stored, _TOO_DEEP)
         return self._deep
 
 

@@ -14,8 +14,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import count, groupby
 from operator import itemgetter
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import psycopg
 from psycopg import sql
@@ -26,6 +25,7 @@ from turnstate_backends.assembly import assembled
 from turnstate_backends.encryption import has_key, is_sealed, sealed, unsealed
 from turnstate_backends.interface import (
     Checkpoint,
+    Store,
     StoreError,
     ThreadRow,
     WholeRow,
@@ -35,6 +35,7 @@ from turnstate_backends.interface import (
     delta_updates,
     source_of,
     step_of,
+    thread_row,
 )
 from turnstate_backends.postgres_connection import SETTINGS, begin, connect, unchecked_text
 from turnstate_backends.postgres_errors import store_errors
@@ -227,7 +228,7 @@ _CONSUMED: Final = ("__start__", "branch:", "start:", "__pregel_")
 _BATCH_BYTES: Final = 8 << 20
 
 
-class PostgresStore:
+class PostgresStore(Store):
     """A PostgreSQL store, open in one snapshot. See :class:`turnstate_backends.interface.Store`."""
 
     shares_values = True
@@ -266,7 +267,7 @@ class PostgresStore:
         rows: dict[str, list[tuple[str, int, str, str]]] = {}
         for found, ns, checkpoints, first, last in self._all(COUNTS, [chosen]):
             rows.setdefault(found, []).append((ns, checkpoints, first or "", last or ""))
-        listed = [_thread_row(found, namespaces) for found, namespaces in rows.items()]
+        listed = [thread_row(found, namespaces) for found, namespaces in rows.items()]
         return sorted(sorted(listed, key=lambda row: row.id), key=lambda row: row.last, reverse=True)
 
     def checkpoints(self, thread: str, ns: str) -> Iterable[Checkpoint]:
@@ -477,14 +478,6 @@ class PostgresStore:
             self._connection.rollback()  # a pooler drops a server connection that is left in a transaction
         self._connection.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _emptied_versions(self, thread: str, ns: str, channels: Collection[str]) -> set[tuple[str, str]]:
         """(channel, version) pairs without a value; each channel is looked through once per opened store."""
         known = self._emptied.setdefault((thread, ns), {})
@@ -555,17 +548,6 @@ def open_postgres(address: PostgresAddress, schema: str | None = None) -> Postgr
     except BaseException:
         connection.close()
         raise
-
-
-def _thread_row(thread: str, namespaces: Sequence[tuple[str, int, str, str]]) -> ThreadRow:
-    return ThreadRow(
-        id=thread,
-        checkpoints=sum(checkpoints for _, checkpoints, _, _ in namespaces),
-        namespaces=tuple(sorted(ns for ns, _, _, _ in namespaces)),
-        first=min(first for _, _, first, _ in namespaces),
-        last=max(last for _, _, _, last in namespaces),
-        head=next((last for ns, _, _, last in namespaces if ns == ""), None),
-    )
 
 
 def _emptied_by_name(channel: str, version: str) -> bool:

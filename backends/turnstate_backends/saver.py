@@ -15,13 +15,13 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from turnstate_backends.address import SaverAddress
 from turnstate_backends.assembly import assembled
 from turnstate_backends.interface import (
     Checkpoint,
+    Store,
     StoreError,
     ThreadRow,
     WholeRow,
@@ -30,6 +30,7 @@ from turnstate_backends.interface import (
     delta_updates,
     source_of,
     step_of,
+    thread_row,
 )
 from turnstate_backends.saver_open import SaverCalls
 from turnstate_backends.usercode import aside
@@ -57,7 +58,7 @@ class _Row:
     writes: tuple[Write, ...]
 
 
-class SaverStore:
+class SaverStore(Store):
     """A :class:`~turnstate_backends.interface.Store` over a saver; see there for the methods.
 
     A channel whose value is gone cannot be told from one that holds none, writes on deleted checkpoints are not seen,
@@ -87,7 +88,7 @@ class SaverStore:
         else:
             found = self._all_threads()
         rows = [
-            _thread_row(name, spaces)
+            thread_row(name, [(ns, len(ids), min(ids), max(ids)) for ns, ids in spaces.items() if ids])
             for name, spaces in found.items()
             if any(spaces.values()) and (pattern is None or fnmatchcase(name, pattern))
         ]
@@ -237,14 +238,6 @@ class SaverStore:
         """Let go of the saver. Safe to call twice."""
         self._calls.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     # Rows.
 
     def _named(self, thread: str, ns: str, checkpoints: Iterable[str]) -> Iterator[tuple[str, _Row]]:
@@ -376,18 +369,6 @@ def _id(config: Mapping[str, Any] | None) -> str:
     at = _mapping((config or {}).get("configurable"))
     found = at.get("checkpoint_id", at.get("thread_ts"))  # the latter before LangGraph 0.2
     return "" if found is None else str(found)
-
-
-def _thread_row(thread: str, spaces: Mapping[str, Collection[str]]) -> ThreadRow:
-    ids = [id for space in spaces.values() for id in space]
-    return ThreadRow(
-        id=thread,
-        checkpoints=len(ids),
-        namespaces=tuple(sorted(ns for ns, space in spaces.items() if space)),
-        first=min(ids),
-        last=max(ids),
-        head=max(spaces.get("") or (), default=None),
-    )
 
 
 def _cut(write: Write, head: int | None) -> Write:
