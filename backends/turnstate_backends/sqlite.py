@@ -10,19 +10,18 @@ when it is asked for again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from turnstate_backends import heads, payload
 from turnstate_backends.encryption import has_key, is_sealed, unsealed
 from turnstate_backends.interface import (
     Checkpoint,
+    Store,
     StoreError,
     ThreadRow,
     WholeRow,
@@ -31,8 +30,9 @@ from turnstate_backends.interface import (
     delta_updates,
     source_of,
     step_of,
+    thread_row,
 )
-from turnstate_backends.values import AbsenceKind, Absent, Stored
+from turnstate_backends.values import Absent, Stored
 
 if TYPE_CHECKING:
     from turnstate_backends.sqlite_open import Database
@@ -182,7 +182,7 @@ class Layout:
         return json.dumps([self.encode(text).hex() for text in texts])
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """A :class:`~turnstate_backends.interface.Store` over one SQLite file; see there for the methods."""
 
     def __init__(self, database: Database, layout: Layout) -> None:
@@ -218,14 +218,7 @@ class SqliteStore:
         )
         if not spaces:
             return None
-        return ThreadRow(
-            id=decode(thread),
-            checkpoints=sum(rows for _, rows, _, _ in spaces),
-            namespaces=tuple(ns for ns, _, _, _ in spaces),
-            first=min(first for _, _, first, _ in spaces),
-            last=max(last for _, _, _, last in spaces),
-            head=next((last for ns, _, _, last in spaces if ns == ""), None),
-        )
+        return thread_row(decode(thread), spaces)
 
     def checkpoints(self, thread: str, ns: str) -> Iterable[Checkpoint]:
         """Every checkpoint of one namespace. The state is walked over on disk, never loaded."""
@@ -413,14 +406,6 @@ class SqliteStore:
         """End the snapshot. Safe to call twice."""
         self._database.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 def open_sqlite(
     path: Path, *, busy_seconds: float = 5.0, if_cut: Callable[[StoreError], object] | None = None
@@ -495,7 +480,7 @@ def _foreign(name: str, found: str) -> StoreError:
     return StoreError(
         f"{name} is not a LangGraph checkpoint store",
         found,
-        "Check the path: LangGraph's SqliteSaver keeps tables 'checkpoints' and 'writes' in one file.",
+        "check the path: LangGraph's SqliteSaver keeps tables 'checkpoints' and 'writes' in one file",
     )
 
 
@@ -545,14 +530,14 @@ def _state(stored: Stored, channels: Collection[str] | None = None) -> _State | 
     try:
         parts = heads.entries(stored)
         if parts is None:
-            return _absent("undecodable", stored, "the checkpoint is not a mapping")
+            return payload.absent("undecodable", stored, "the checkpoint is not a mapping")
         values = _entries(parts.get("channel_values"))
         told = channels is not None and all(name in values for name in channels)
         versions = {} if told else _entries(parts.get("channel_versions"))
     except heads.Cut:
-        return _absent("undecodable", stored, "the checkpoint ends too early")
+        return payload.absent("undecodable", stored, "the checkpoint ends too early")
     except heads.Unreadable as error:
-        return _absent("undecodable", stored, str(error))
+        return payload.absent("undecodable", stored, str(error))
     return _State(values, versions, parts.get("versions_seen"))
 
 
@@ -637,8 +622,3 @@ def _msgpack_ts(head: bytes) -> str | None:
     except (ValueError, msgpack.exceptions.UnpackException):
         return None
     return None
-
-
-def _absent(kind: AbsenceKind, stored: Stored, reason: str) -> Absent:
-    digest = hashlib.sha256(stored.data).hexdigest()
-    return Absent(kind, {"type": stored.type, "bytes": stored.size, "sha256": digest, "reason": reason})
