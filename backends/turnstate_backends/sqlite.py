@@ -480,7 +480,7 @@ def _foreign(name: str, found: str) -> StoreError:
     return StoreError(
         f"{name} is not a LangGraph checkpoint store",
         found,
-        "check the path: LangGraph's SqliteSaver keeps tables 'checkpoints' and 'writes' in one file",
+        "Check the path: LangGraph's SqliteSaver keeps tables 'checkpoints' and 'writes' in one file.",
     )
 
 
