@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, Overwrite, interrupt
 
 from cli_run import run
@@ -431,3 +432,66 @@ def test_two_updates_of_one_checkpoint_do_not_lend_each_other_their_writes(tmp_p
         graph.invoke({"messages": [HumanMessage("q2")]}, CONFIG)
     assert questions(path) == ["q1", "q2"]
     assert shown(path, "x", 1).value == "by hand"
+
+
+@pytest.mark.parametrize(
+    "summary", [HumanMessage("so far", additional_kwargs={"lc_source": "summarization"}), None]
+)
+@pytest.mark.parametrize("removed_from", [1, 3])
+def test_a_run_saved_in_one_row_may_have_taken_out_its_own_question(
+    tmp_path: Path, removed_from: int, summary: HumanMessage | None
+) -> None:
+    path = tmp_path / "store.db"
+    numbers = itertools.count(1)
+
+    def node(state: State) -> dict[str, Any]:
+        removes = [RemoveMessage(REMOVE_ALL_MESSAGES), *([summary] if summary else [])]
+        return {"messages": [*(removes if next(numbers) == removed_from else []), AIMessage("A")]}
+
+    converse(path, node, durability="exit")
+    with open_store(str(path)) as store:
+        turns = ThreadHistory(store, "t").turns
+    assert (turns.by, turns.total, turns.total_is) == ("questions", 2, "at_least")
+
+
+@pytest.mark.parametrize("asked", [[HumanMessage("q2")], []])
+def test_human_messages_of_a_run_saved_in_one_row_may_be_a_nodes(
+    tmp_path: Path, asked: list[HumanMessage]
+) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        builder = StateGraph(State).add_node("a", answer).add_edge("critic", "a").add_edge(START, "critic")
+        builder.add_node("critic", lambda state: {"messages": [HumanMessage("be brief", name="critic")]})
+        graph = builder.compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("q1")]}, CONFIG)
+        graph.invoke({"messages": asked}, CONFIG, durability="exit")
+    with open_store(str(path)) as store:
+        turns = ThreadHistory(store, "t").turns
+    assert (turns.total_is, turns.doubt) == ("estimate", "nodes")
+
+
+@pytest.mark.parametrize("more", [0, 3])
+def test_what_follows_a_gap_may_have_left_an_earlier_turn_than_the_last_kept_before_it(
+    tmp_path: Path, more: int
+) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(State).add_node("a", answer).add_edge(START, "a").compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("q1")]}, CONFIG)
+        first = graph.get_state(CONFIG).config
+        for text in ("q2", "q3"):
+            graph.invoke({"messages": [HumanMessage(text)]}, CONFIG)
+        graph.invoke({"messages": [HumanMessage("q2 edited")]}, first)
+        for _ in range(more):
+            graph.invoke({"messages": [HumanMessage("go on")]}, CONFIG)
+        ids = sorted(row.config["configurable"]["checkpoint_id"] for row in saver.list(CONFIG))
+    gone = ids[9:-1]
+    listed = ", ".join(f"'{id}'" for id in gone)
+    change(
+        path,
+        f"DELETE FROM checkpoints WHERE checkpoint_id IN ({listed})",
+        f"UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE parent_checkpoint_id IN ({listed})",
+    )
+    with open_store(str(path)) as store:
+        turns = ThreadHistory(store, "t").turns
+    assert (turns.total_is, turns.doubt) == ("estimate", "branches")

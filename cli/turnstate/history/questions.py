@@ -63,7 +63,10 @@ class Findings:
         named_at_front: A message with a ``name`` was counted in a row whose past is gone: perhaps a node's.
         trimmed_at_front: Such a row shows that messages had been taken out before.
         removes: The graph takes messages out of the list: some write on the line did.
-        perhaps_asked: A first row that looks like a run saved in one row holds human messages after an answer.
+        perhaps_asked: A run saved in one row holds a human message with a ``name`` before an answer, or is the first
+            row and holds one after an answer: perhaps a node's.
+        unseen: A run saved in one row took messages out of the list and holds no question: its own may be among them.
+        parted: A row after a seam lacks human messages of the row before it: it may be another branch's.
         unreadable: An input wrote messages that cannot be read (encrypted, damaged); one question was assumed.
     """
 
@@ -73,6 +76,8 @@ class Findings:
     trimmed_at_front: bool = False
     removes: bool = False
     perhaps_asked: bool = False
+    unseen: bool = False
+    parted: bool = False
     unreadable: bool = False
 
 
@@ -140,6 +145,8 @@ def find_questions(
         elif step.arrival == "run":
             asked = met.new(_leading(_added(i, line, reader)), at_input=True)
             found.questions += [Question(m.text, i, i) for m in asked]
+            found.perhaps_asked |= any(m.name for m in asked)
+            found.unseen |= not asked and _lacks(i, line, reader)
         elif step.arrival == "step":
             _from_nodes(i, line, step, met, found)
         replaced = row.id in elsewhere and _is_replaced(i, steps)
@@ -155,6 +162,8 @@ def _at_first_row(i: int, line: Line, met: Met, found: Findings) -> None:
     messages: Sequence[Message] = met.reader.state(line.rows[i].id) or ()
     first_run = not i and bool(messages) and not line.front_dangling
     first_run = first_run and met.reader.in_first_run(line.rows[i].id)
+    spoken = [m.role for m in messages if m.role != "system"]
+    trimmed = any(m.summary for m in messages) or (bool(spoken) and spoken[0] != "human")
     if first_run:
         leading = _leading(messages)
         # A saver that prunes can leave such a row too, and then the others were asked as well.
@@ -163,8 +172,8 @@ def _at_first_row(i: int, line: Line, met: Met, found: Findings) -> None:
     asked = met.new(messages, at_input=False, whole=True)
     if i or line.front_missing:
         found.named_at_front |= any(m.name for m in asked)
-        spoken = [m.role for m in messages if m.role != "system"]
-        found.trimmed_at_front |= any(m.summary for m in messages) or (bool(spoken) and spoken[0] != "human")
+        found.trimmed_at_front |= trimmed
+        found.parted |= bool(i) and _lacks(i, line, met.reader)
     found.questions += [Question(m.text, i, i, inherited=not first_run) for m in asked]
     found.asides += [Aside(m.text, i, "summary") for m in messages if m.role == "human" and m.summary]
 
@@ -256,6 +265,13 @@ def _added(i: int, line: Line, reader: MessageReader) -> Sequence[Message]:
         return after[-1:]  # the list was written again and is the same: its last message was asked once more
     old = set(raw)
     return [m for m in after if m.raw not in old] or after[-1:]
+
+
+def _lacks(i: int, line: Line, reader: MessageReader) -> bool:
+    """Whether human messages of the row before are no longer in a row's list."""
+    before = reader.state(line.rows[i - 1].id) or ()
+    after = {m.id or m.content for m in reader.state(line.rows[i].id) or ()}
+    return any((m.id or m.content) not in after for m in before if m.role == "human" and not m.summary)
 
 
 def _leading(messages: Iterable[Message]) -> list[Message]:

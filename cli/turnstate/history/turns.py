@@ -29,8 +29,9 @@ from turnstate_backends.interface import Write
 Status = Literal["complete", "interrupted", "error", "unfinished", "never_ran"]
 TurnsBy = Literal["questions", "inputs"]
 TotalIs = Literal["exact", "at_least", "estimate"]
-Doubt = Literal["unread", "nodes"]
-"""Why a total is an estimate: an input's messages cannot be read; a message may be a node's own."""
+Doubt = Literal["unread", "nodes", "branches"]
+"""Why a total is an estimate: an input's messages cannot be read; a message may be a node's own; rows before a seam may
+be another branch's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ class Turns:
         turns: All of them, those no longer retained included, in order; ``turns[0]`` is turn 0.
         by: What was counted.
         total_is: ``exact``; ``at_least`` where rows and messages are both gone, so some may not be seen;
-            ``estimate`` where a message that may be a node's own had to be counted, or cannot be read.
+            ``estimate`` where a message had to be counted that may be a node's own or another branch's, or that
+            cannot be read.
         doubt: See :data:`Doubt`; None where the total is no estimate.
     """
 
@@ -147,8 +149,10 @@ def turns_by_questions(line: Line, steps: Sequence[Step], found: Findings, recor
     doubt: Doubt | None = None
     if found.unreadable or found.perhaps_asked or (pruned and found.named_at_front):
         total_is, doubt = "estimate", "unread" if found.unreadable else "nodes"
-    elif pruned and (found.trimmed_at_front or found.removes):
+    elif found.unseen or (pruned and (found.trimmed_at_front or found.removes)):
         total_is = "at_least"
+    elif found.parted:
+        total_is, doubt = "estimate", "branches"
     return Turns(_number(line, steps, found.questions, records), "questions", total_is, doubt)
 
 

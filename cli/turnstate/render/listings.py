@@ -227,6 +227,7 @@ def _rows(checkpoints: int, writes: int) -> str:
 _DOUBTS: Mapping[Doubt, str] = {
     "unread": "an input's messages cannot be read, and were counted as one question",
     "nodes": "not every question can be told from a node's own message",
+    "branches": "questions are missing after rows that are gone, so what came before may be another branch's",
 }
 
 
@@ -234,7 +235,7 @@ def total_notes(turns: Turns) -> list[str]:
     """How sure the numbering is, and what was counted where it is not questions."""
     notes = []
     if turns.total_is == "at_least":
-        notes.append(f"at least {counted(turns.total, 'turn')}: earlier ones may be gone without a trace")
+        notes.append(f"at least {counted(turns.total, 'turn')}: some may be gone without a trace")
     elif turns.total_is == "estimate":
         why = _DOUBTS[turns.doubt or "nodes"]
         notes.append(f"about {counted(turns.total, 'turn')}: {why}")
