@@ -38,14 +38,8 @@ def branches(
     out = session.output(json=json, jsonl=jsonl, color=color)
     with session.opened_thread(ctx, out, "turnstate.branches/1") as history:
         from turnstate.history.branches import branch_report
-        from turnstate.render import branches as rendered
-        from turnstate.render import documents
+        from turnstate.render.branches import branches_document, branches_lines, write_branches
 
         report = branch_report(history)
-    if out.form == "json":
-        documents.write_json(out.screen, rendered.branches_document(report))
-    elif out.form == "jsonl":
-        documents.write_jsonl(out.screen, rendered.branches_lines(report))
-    else:
-        rendered.write_branches(out.screen, report)
+    session.print_report(out, report, write_branches, branches_document, branches_lines)
     raise typer.Exit(CLEAN)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from turnstate.history.gaps import GapReport
     from turnstate.history.thread import ThreadHistory
     from turnstate.render.gaps import Loss
+    from turnstate.render.screen import Screen
     from turnstate_backends.interface import Store, ThreadRow
 
 HELP = """Say which turns and steps are no longer retained, and what shows it
@@ -129,15 +130,12 @@ def _is_pattern(store: Store, thread: str) -> bool:
 
 
 def _write_one(out: session.Output, report: GapReport, history: ThreadHistory) -> None:
-    from turnstate.render import documents
     from turnstate.render.gaps import gaps_document, gaps_lines, write_gaps
 
-    if out.form == "json":
-        documents.write_json(out.screen, gaps_document(report))
-    elif out.form == "jsonl":
-        documents.write_jsonl(out.screen, list(gaps_lines(report)))
-    else:
-        write_gaps(out.screen, report, history.forest.rows)
+    def text(screen: Screen, report: GapReport) -> None:
+        write_gaps(screen, report, history.forest.rows)
+
+    session.print_report(out, report, text, gaps_document, gaps_lines)
 
 
 def _write_writes(out: session.Output, history: ThreadHistory, *, internal: bool) -> bool:

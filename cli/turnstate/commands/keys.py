@@ -57,10 +57,5 @@ def keys(
             raise Missed(
                 damage.absence, f"{damage.summary}; {where}", turn=report.turn, checkpoint=report.checkpoint
             )
-    if out.form == "json":
-        documents.write_json(out.screen, documents.keys_document(report))
-    elif out.form == "jsonl":
-        documents.write_jsonl(out.screen, documents.keys_lines(report))
-    else:
-        listings.write_keys(out.screen, report)
+    session.print_report(out, report, listings.write_keys, documents.keys_document, documents.keys_lines)
     raise typer.Exit(CLEAN)

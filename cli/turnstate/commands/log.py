@@ -128,15 +128,9 @@ def log(
 
 def draw(out: session.Output, chart: Chart) -> None:
     """Print a chart in the form asked for."""
-    from turnstate.render import chart as render
-    from turnstate.render.documents import write_json, write_jsonl
+    from turnstate.render.chart import chart_document, chart_documents, write_chart
 
-    if out.form == "json":
-        write_json(out.screen, render.chart_document(chart))
-    elif out.form == "jsonl":
-        write_jsonl(out.screen, render.chart_documents(chart))
-    else:
-        render.write_chart(out.screen, chart)
+    session.print_report(out, chart, write_chart, chart_document, chart_documents)
 
 
 def _keys(log: Log, asked: str) -> list[Key]:

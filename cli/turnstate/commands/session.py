@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import typer
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from turnstate.history.keys import AmbiguousKey
     from turnstate.history.thread import ThreadHistory
     from turnstate.history.turns import TurnsBy
+    from turnstate.render.documents import Document
     from turnstate_backends.interface import Store, StoreError
 
+_Report = TypeVar("_Report")
 _MESSAGES = "messages"  # the conversation's channel unless --messages names another
 _NEAREST_AMONG = 1000  # the latest threads, to look for a name like the one that was typed
 
@@ -129,6 +131,33 @@ def _end(error: StoreError) -> None:
     code = say(error.what, error.why, error.hint)
     sys.stderr.flush()
     os._exit(code)
+
+
+def print_report(
+    out: Output,
+    report: _Report,
+    text: Callable[[Screen, _Report], object],
+    document: Callable[[_Report], Document],
+    lines: Callable[[_Report], Iterable[Document]],
+) -> None:
+    """Print a report in the form asked for.
+
+    Args:
+        out: Where to, and in which form.
+        report: What was found.
+        text: Prints it for a person.
+        document: It as one JSON document.
+        lines: It as a document per row.
+    """
+    if out.form == "text":
+        text(out.screen, report)
+        return
+    from turnstate.render.documents import write_json, write_jsonl
+
+    if out.form == "json":
+        write_json(out.screen, document(report))
+    else:
+        write_jsonl(out.screen, lines(report))
 
 
 @contextmanager

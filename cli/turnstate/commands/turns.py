@@ -43,7 +43,7 @@ def turns(
     out = session.output(json=json, jsonl=jsonl, color=color)
     with session.opened_thread(ctx, out, "turnstate.turns/1") as history:
         from turnstate.history.listing import turn_report
-        from turnstate.render import documents
+        from turnstate.render import documents, listings
 
         if chart:
             from turnstate.commands.log import draw
@@ -53,12 +53,5 @@ def turns(
             draw(out, chart_of(Log(history)))
             raise typer.Exit(CLEAN)
         report = turn_report(history)
-    if out.form == "json":
-        documents.write_json(out.screen, documents.turns_document(report))
-    elif out.form == "jsonl":
-        documents.write_jsonl(out.screen, documents.turns_lines(report))
-    else:
-        from turnstate.render.listings import write_turns
-
-        write_turns(out.screen, report)
+    session.print_report(out, report, listings.write_turns, documents.turns_document, documents.turns_lines)
     raise typer.Exit(CLEAN)

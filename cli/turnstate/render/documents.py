@@ -6,7 +6,7 @@ is a stored null. Times are ISO 8601 in UTC.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ def write_json(screen: Screen, document: Any) -> None:
         screen.data(json_text(document, ascii_only=screen.ascii_only))
 
 
-def write_jsonl(screen: Screen, documents: Sequence[Document]) -> None:
+def write_jsonl(screen: Screen, documents: Iterable[Document]) -> None:
     """One line per document."""
     for document in documents:
         screen.data(json_text(document, ascii_only=screen.ascii_only))
