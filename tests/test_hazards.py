@@ -495,3 +495,24 @@ def test_what_follows_a_gap_may_have_left_an_earlier_turn_than_the_last_kept_bef
     with open_store(str(path)) as store:
         turns = ThreadHistory(store, "t").turns
     assert (turns.total_is, turns.doubt) == ("estimate", "branches")
+
+
+@pytest.mark.parametrize("answer", ["Aarhus", {"feedback": "Aarhus"}, True])
+@pytest.mark.parametrize("writes_kept", [True, False])
+def test_of_the_human_messages_of_a_task_that_was_resumed_the_users_words_are_questions(
+    tmp_path: Path, answer: Any, writes_kept: bool
+) -> None:
+    path = tmp_path / "store.db"
+    asks = StateGraph(State).add_node("critic", lambda state: {"messages": [HumanMessage("brief", name="c")]})
+    asks.add_node("ask", lambda state: {"messages": [HumanMessage(interrupt("where?") and "In Aarhus")]})
+    asks.add_edge(START, "critic").add_edge("critic", "ask")
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = (
+            StateGraph(State).add_node("a", asks.compile()).add_edge(START, "a").compile(checkpointer=saver)
+        )
+        graph.invoke({"messages": [HumanMessage("q1")]}, CONFIG)
+        graph.invoke(Command(resume=answer), CONFIG)
+        graph.invoke({"messages": [HumanMessage("q2")]}, CONFIG)
+    if not writes_kept:
+        change(path, "DELETE FROM writes WHERE channel = 'messages'")
+    assert questions(path) == ["q1", "In Aarhus", "q2"]

@@ -6,14 +6,16 @@ tell, else from the message lists before and after. Pure but for the reader that
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import operator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from turnstate.history.lines import Line
 from turnstate.history.messages import Message, MessageList
 from turnstate.history.met import LearnsFrom, MessageReader, Met
 from turnstate.history.steps import (
+    RESUME,
     Step,
     are_complete,
     is_outside,
@@ -24,6 +26,8 @@ from turnstate.history.steps import (
     steps_of,
 )
 from turnstate_backends.interface import Checkpoint, Write
+from turnstate_backends.payload import decode
+from turnstate_backends.values import Tagged
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +222,16 @@ def _asks_again(i: int, steps: Sequence[Step], on_parent: Sequence[Write]) -> bo
 def _from_nodes(i: int, line: Line, step: Step, met: Met, found: Findings) -> None:
     """Human messages of a step's tasks are the nodes' own.
 
-    They are questions where a task had just been given an answer, and where no task wrote them but the caller
-    did, by ``Command(update=…)``.
+    They are questions where a task had just been given an answer and speaks in the user's words, and where no task
+    wrote them but the caller did, by ``Command(update=…)``.
     """
     on_parent = met.reader.on(line.rows[i - 1].id)
     if step.writes is None:
-        from_outside = bool(resumed_tasks(on_parent)) or any(is_outside(w) for w in on_parent)
-        asked = met.new(_added(i, line, met.reader), at_input=False) if from_outside else []
+        asked: Sequence[Message] = ()
+        if any(is_outside(w) and w.channel != RESUME for w in on_parent):
+            asked = met.new(_added(i, line, met.reader), at_input=False)
+        elif resumed_tasks(on_parent):
+            asked = _in_the_users_words(met.new(_added(i, line, met.reader), at_input=False), on_parent)
         found.questions += [Question(m.text, i, i) for m in asked]
         met.unsure_of(i)
         return
@@ -238,11 +245,33 @@ def _from_nodes(i: int, line: Line, step: Step, met: Met, found: Findings) -> No
     for write, messages in parts:
         humans = [m for m in messages if m.role == "human" and (not m.bare or met.assigns_ids)]
         new = met.new(humans, at_input=False, row=i)
-        if is_outside(write) or write.task in answered:
-            found.questions += [Question(m.text, i, i) for m in new]
-        else:
-            found.asides += [Aside(m.text, i, "node", node_of(write)) for m in new]
+        asked = new if is_outside(write) else ()
+        if write.task in answered and not asked:
+            asked = _in_the_users_words(new, on_parent)
+        found.questions += [Question(m.text, i, i) for m in asked]
+        found.asides += [Aside(m.text, i, "node", node_of(write)) for m in new if m not in asked]
         found.asides += [Aside(m.text, i, "summary", node_of(write)) for m in humans if m.summary]
+
+
+def _in_the_users_words(humans: Sequence[Message], on_parent: Iterable[Write]) -> Sequence[Message]:
+    """Of the human messages of tasks that were given an answer, those that hold its text; else those without a name."""
+    answers = [decode(w.value) for w in on_parent if w.channel == RESUME and w.value.complete]
+    texts = [text for answer in answers for text in _texts_in(answer)]
+    for holds in (operator.eq, operator.contains):
+        if found := [m for m in humans if any(holds(m.text, text) for text in texts)]:
+            return found
+    return [m for m in humans if not m.name]
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield from [value] if value else []
+        case Tagged():
+            yield from _texts_in(value.value)
+        case list() | dict():
+            for part in value.values() if isinstance(value, dict) else value:
+                yield from _texts_in(part)
 
 
 def _written_by(
