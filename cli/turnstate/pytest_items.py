@@ -16,7 +16,8 @@ from turnstate.commands.checks import Checker, address_of, load
 from turnstate.commands.exits import Refused
 from turnstate.history.jsonform import jsonable, room_for_depth
 from turnstate.history.keys import AmbiguousKey
-from turnstate.history.reading import Miss, Reading, read, turn_place
+from turnstate.history.places import Miss, turn_place
+from turnstate.history.reading import Reading, read
 from turnstate.pytest_plugin import store_option
 from turnstate.render.checks import failure_text
 from turnstate.render.text import one_line

@@ -9,7 +9,8 @@ from turnstate.checking.writing import Unwritable, toml_text, writable
 from turnstate.history.branches import branch_report
 from turnstate.history.gaps import gap_report
 from turnstate.history.jsonform import jsonable, room_for_depth
-from turnstate.history.reading import Place, Reading, read_all, turn_place
+from turnstate.history.places import Place, turn_place
+from turnstate.history.reading import Reading, read_all
 from turnstate.history.summary import type_of
 from turnstate.history.thread import ThreadHistory
 

@@ -15,8 +15,9 @@ from turnstate.history.diff import Operation, form_type
 from turnstate.history.gaps import gap_report
 from turnstate.history.jsonform import jsonable, room_for_depth
 from turnstate.history.keys import AmbiguousKey, Key, matching
+from turnstate.history.places import Miss, turn_place
 from turnstate.history.query import QueryError, compiled, selected
-from turnstate.history.reading import Miss, Reading, read, turn_place
+from turnstate.history.reading import Reading, read
 from turnstate.history.thread import ThreadHistory
 
 Status = Literal["holds", "fails", "error", "not_run"]

@@ -119,8 +119,7 @@ def check(
 
         write_json(out.screen, described())
         raise typer.Exit(CLEAN)
-    before = ctx.parent.params.get("store") if ctx.parent else None
-    address = store if store is not None else before
+    address = session.store_option(ctx, store)
     if init is not None:
         _draft(ctx, out, init, to, address, schema)
         raise typer.Exit(CLEAN)

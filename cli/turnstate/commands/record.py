@@ -30,12 +30,11 @@ Examples:
   turnstate record THREAD --to thread.db
   turnstate record THREAD --turns 3..5 --to turns.db
   turnstate record 'user-42*' --since 7d --to week.db --redact-personal
-  turnstate record THREAD --to clean.db --redact customer_id --redact-pattern 'DK\\d{8}'
+  turnstate record THREAD --to clean.db --redact-pattern 'DK\\d{8}'
 
 The file is one that SqliteSaver opens and goes on with, and every command says of it what it says of the
 source. Payloads are copied byte for byte unless something in them is redacted.
 
-\b
 Redacted unasked, unless --keep-secrets: SecretStr and its kind, fields named like a secret (password,
 api_key, …), and tokens of known form. Not redacted unasked: everything else, personal data too.
 Encrypted payloads stay encrypted unless you ask for more than secrets: then they are opened with the
@@ -247,7 +246,7 @@ def _first_kept(history: ThreadHistory) -> int:
 
 
 def _turn(history: ThreadHistory, number: int) -> int:
-    from turnstate.history.reading import Miss, turn_place
+    from turnstate.history.places import Miss, turn_place
 
     place = turn_place(history, number)
     if isinstance(place, Miss):

@@ -12,10 +12,7 @@ from typing import Any, Literal
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
 from turnstate.history.phrases import counted
-from turnstate.history.places import Miss as Miss
-from turnstate.history.places import Place as Place
-from turnstate.history.places import place_words
-from turnstate.history.places import turn_place as turn_place
+from turnstate.history.places import Miss, Place, place_words
 from turnstate.history.sealing import is_encrypted
 from turnstate.history.sharing import shared_with
 from turnstate.history.thread import ThreadHistory

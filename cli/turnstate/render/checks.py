@@ -8,11 +8,12 @@ from turnstate.checking.accept import Acceptance
 from turnstate.checking.expectations import Expectation, Problem
 from turnstate.checking.judge import CheckReport, Finding, Result, Status
 from turnstate.history.jsonform import plain, room_for_depth
+from turnstate.history.phrases import clip, counted
 from turnstate.render.diff import end_in_words, rows_of, unified_lines
 from turnstate.render.reading import provenance
 from turnstate.render.screen import Screen
 from turnstate.render.tables import Style
-from turnstate.render.text import clip, counted, numbers, one_line
+from turnstate.render.text import numbers, one_line
 from turnstate.render.values import json_text, value_text
 
 _MARKS: dict[Status, tuple[str, Style]] = {

@@ -8,13 +8,14 @@ from itertools import groupby
 
 from turnstate.history.lines import telling_length
 from turnstate.history.listing import KeyReport, KeyRow, Stop, TurnReport, TurnRow
+from turnstate.history.phrases import clip, counted
 from turnstate.history.sealing import Sealing
 from turnstate.history.times import iso
 from turnstate.history.turns import Doubt, Turns
 from turnstate.history.versions import Written
 from turnstate.render.screen import Screen
 from turnstate.render.tables import CUT, Cell, Column, Style, write_table
-from turnstate.render.text import clip, counted, numbers, one_line, second, size, spans, took
+from turnstate.render.text import numbers, one_line, second, size, spans, took
 from turnstate.render.values import value_text
 from turnstate_backends.interface import ThreadRow
 

@@ -11,9 +11,6 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from turnstate.history.phrases import clip as clip
-from turnstate.history.phrases import counted as counted
-
 _CLASS = (
     "\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
     "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"  # direction, invisible
