@@ -1,19 +1,27 @@
-"""``turnstate diff``: what changed from the end of one turn to the end of another."""
+"""``turnstate diff``: what changed from the end of one turn to the end of another, or of the same in two recordings."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from turnstate.commands import options, places, session
-from turnstate.commands.exits import CLEAN, FOUND, UNREADABLE, Missed, Refused
+from turnstate.commands.exits import BY_OUTCOME, CLEAN, FOUND, NO_LONGER_RETAINED, UNREADABLE, Missed, Refused
 
 if TYPE_CHECKING:
+    from turnstate.history.against import AgainstReport
     from turnstate.history.changes import DiffReport, Standpoint
     from turnstate.history.places import Miss, Place
     from turnstate.history.thread import ThreadHistory
+    from turnstate.render.diff import Detail
+    from turnstate.render.screen import Screen
+
+_SCHEMA = "turnstate.diff/1"
 
 HELP = """Show what changed from the end of one turn to the end of another
 
@@ -25,6 +33,7 @@ Examples:
   turnstate diff THREAD --checkpoints 1f1ecbdf-630e..1f1ecbdf-63c7
   turnstate diff THREAD --turns ... --branch 1f1ecbd5-fe53
   turnstate diff THREAD plan --exit-code && echo same
+  turnstate diff THREAD --against new-release.db --exit-code
 
 \b
 --turns A..B   from the end of A to the end of B
@@ -36,13 +45,23 @@ Examples:
                the outer one left), B left out the last turn
 The default is what the last turn changed.
 
+\b
+--against, --against-thread   the same turns of two recordings, from the end in
+        this one to the end in the other, turn by turn: every turn of either,
+        or --turns N, A..B, A.., ..B
+
 Of a pattern, each key that matches is compared. Values stand at $, as in $.area[2]: + added, - removed,
 ~ changed. Items of a list belong together by their id, key, uuid or name where all have one. What was
 compared goes to stderr; --json has a patch (RFC 6902) per key.
 
+Ids that a run makes up for its messages and tool calls are not compared with another recording's, unless --ids:
+messages belong together by position and role. Only with --ids does --json then have patches. --schema is that of
+--store; the other's is found through its search path.
+
 Exit codes: 0, or 1 with --exit-code if anything differs; 4 no such thread, turn or key; 5 a turn is no
 longer retained; 6 the key that was asked for cannot be read at an end, or, with --exit-code, some key at
-neither and nothing else differs.
+neither and nothing else differs. Against another recording: 1 with --exit-code also for a turn that only
+one of them has had, and 5 with it where turns are no longer retained and nothing else differs.
 """
 
 
@@ -81,6 +100,28 @@ def diff(
             show_default=False,
         ),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="URL",
+            help="Another store, to compare the same turns in; --store is the first.",
+            show_default=False,
+        ),
+    ] = None,
+    against_thread: Annotated[
+        str | None,
+        typer.Option(
+            "--against-thread",
+            metavar="ID",
+            help="The thread to compare with, of that store or of the same; by default the one of the same id.",
+            show_default=False,
+        ),
+    ] = None,
+    ids: Annotated[
+        bool,
+        typer.Option("--ids", help="Compare generated ids of messages and tool calls too, with --against."),
+    ] = False,
     stat: Annotated[
         bool, typer.Option("--stat", help="Count per key what was added, removed and replaced.")
     ] = False,
@@ -125,27 +166,53 @@ def diff(
     around = None if context is None else options.whole_number(context, "--context")
     if around is not None and around < 0:
         raise typer.BadParameter("it is not negative.", param_hint="'--context'")
+    detail: Detail = "names" if name_only else "stat" if stat else "full"
+    if against is not None or against_thread is not None:
+        between = _both_have(turns, checkpoints, branch)
+        one = turns is not None and ".." not in turns
+        with session.opened_thread(ctx, out, _SCHEMA) as history, _other(ctx, out) as other:
+            numbers = _numbers(history, other, between)
+            compared = _compared(history, other, numbers, key, internal=internal, reveal=reveal, ids=ids)
+        from turnstate.render import against as turn_by_turn
+
+        write = _writer(detail, context=around, side_by_side=side_by_side)
+        session.print_report(
+            out,
+            compared,
+            partial(turn_by_turn.write_against, write=write),
+            partial(turn_by_turn.against_document, detail=detail),
+            partial(turn_by_turn.against_lines, detail=detail),
+        )
+        raise typer.Exit(_code_against(compared, one=one, exit_code=exit_code))
+    if ids:
+        raise typer.BadParameter("it goes with --against or --against-thread.", param_hint="'--ids'")
     asked = _asked(turns, checkpoints, branch)
-    with session.opened_thread(ctx, out, "turnstate.diff/1") as history:
+    with session.opened_thread(ctx, out, _SCHEMA) as history:
         old, new = _ends(history, asked)
         report = _report(old, new, key, internal=internal, reveal=reveal)
     from turnstate.render import diff as render
-    from turnstate.render import documents
 
-    if out.form == "text":
-        if name_only:
-            render.write_names(out.screen, report)
-        elif stat:
-            render.write_stat(out.screen, report)
-        else:
-            render.write_diff(out.screen, report, context=around, side_by_side=side_by_side)
-    else:
-        detail: render.Detail = "names" if name_only else "stat" if stat else "full"
-        if out.form == "json":
-            documents.write_json(out.screen, render.diff_document(report, detail=detail))
-        else:
-            documents.write_jsonl(out.screen, render.diff_lines(report, detail=detail))
+    session.print_report(
+        out,
+        report,
+        _writer(detail, context=around, side_by_side=side_by_side),
+        partial(render.diff_document, detail=detail),
+        partial(render.diff_lines, detail=detail),
+    )
     raise typer.Exit(_code(report, exit_code=exit_code))
+
+
+def _writer(
+    detail: Detail, *, context: int | None, side_by_side: bool
+) -> Callable[[Screen, DiffReport], object]:
+    """What writes one comparison for a person."""
+    from turnstate.render import diff as render
+
+    if detail == "names":
+        return render.write_names
+    if detail == "stat":
+        return render.write_stat
+    return partial(render.write_diff, context=context, side_by_side=side_by_side)
 
 
 def _asked(turns: str | None, checkpoints: str | None, branch: str | None) -> _Asked:
@@ -280,3 +347,105 @@ def _code(report: DiffReport, *, exit_code: bool) -> int:
     if not exit_code:
         return CLEAN
     return FOUND if report.changes else UNREADABLE if report.incomparable else CLEAN
+
+
+# Two recordings.
+
+
+def _both_have(
+    turns: str | None, checkpoints: str | None, branch: str | None
+) -> tuple[int | None, int | None]:
+    """Which turns of both are meant, as typed; None for an end left open.
+
+    Raises:
+        typer.BadParameter: The range cannot be read, or something is named that only one of them can have.
+    """
+    for name, value in (("--checkpoints", checkpoints), ("--branch", branch)):
+        if value is not None:
+            raise typer.BadParameter("another recording has other checkpoints.", param_hint=f"'{name}'")
+    return (None, None) if turns is None else places.turns_from_to(turns)
+
+
+@contextmanager
+def _other(ctx: typer.Context, out: session.Output) -> Iterator[ThreadHistory]:
+    """The thread to compare with, for the time of the work.
+
+    Raises:
+        Missed: It is not there.
+        Refused: As :func:`session.history_of`.
+    """
+    given = ctx.params
+    apart = given["against"] is not None
+    store, schema = (given["against"], None) if apart else (given["store"], given["schema"])
+    with session.opened(ctx, out, store, schema) as opened:
+        try:
+            history = session.history_of(
+                opened,
+                given["thread"] if given["against_thread"] is None else given["against_thread"],
+                ns=given["ns"],
+                branch=None,
+                messages=given["messages"],
+                turns_by=given["turns_by"],
+                reducer=given["reducer"],
+            )
+        except Missed as miss:
+            raise Missed(miss.outcome, f"to compare with: {miss.message}", **miss.fields) from None
+        yield history
+
+
+def _numbers(history: ThreadHistory, other: ThreadHistory, between: tuple[int | None, int | None]) -> range:
+    """The numbers of the turns that are meant, of which at least one of both has had some.
+
+    Raises:
+        Missed: Neither has had one of them.
+    """
+    from turnstate.history.places import turns_had
+
+    longer = max(history, other, key=lambda each: each.turns.total)
+    total = longer.turns.total
+    first, last = (end if end is None or end >= 0 else max(total + 1 + end, -1) for end in between)
+    numbers = range(1 if first is None else max(first, 0), min(total, total if last is None else last) + 1)
+    if not numbers:
+        raise Missed("no_such_turn", turns_had(longer), total_turns=total)
+    return numbers
+
+
+def _compared(
+    history: ThreadHistory,
+    other: ThreadHistory,
+    numbers: range,
+    key: str | None,
+    *,
+    internal: bool,
+    reveal: bool,
+    ids: bool,
+) -> AgainstReport:
+    from turnstate.history.against import against_report
+    from turnstate.history.keys import AmbiguousKey
+    from turnstate.history.places import Miss
+
+    try:
+        report = against_report(history, other, numbers, key, internal=internal, reveal=reveal, ids=ids)
+    except AmbiguousKey as error:
+        raise session.ambiguous(key or "", error) from None
+    if isinstance(report, Miss):
+        raise places.missed(other, report)
+    return report
+
+
+def _code_against(report: AgainstReport, *, one: bool, exit_code: bool) -> int:
+    """The gravest of what is missing and unreadable where ``one`` turn was asked for; else, of all turns, 6 for what
+    cannot be read, 1 for differences, if asked about, and 5 where the rest cannot be told."""
+    missing = {BY_OUTCOME[miss.outcome] for each in report.turns for _, miss in each.missing}
+    found = [each.report for each in report.turns if each.report is not None]
+    codes = {_code(each, exit_code=exit_code) for each in found}
+    lone = any(each.in_one_only for each in report.turns)
+    if one and missing and not (exit_code and lone):
+        return max(missing)
+    if UNREADABLE in missing | {_code(each, exit_code=False) for each in found}:
+        return UNREADABLE
+    if not exit_code:
+        return CLEAN
+    if lone or FOUND in codes:
+        return FOUND
+    return NO_LONGER_RETAINED if NO_LONGER_RETAINED in missing else max(codes, default=CLEAN)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from turnstate.history import keys as key_names
 from turnstate.history.diff import Operation, diff, masked, masked_operations
+from turnstate.history.generated import without_generated_ids
 from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import Key
 from turnstate.history.places import Miss, Place
@@ -151,15 +152,18 @@ def diff_report(
     *,
     internal: bool = False,
     reveal: bool = False,
+    ids: bool = True,
 ) -> DiffReport | Miss:
     """What changed from one place to another of the same namespace.
 
     Args:
         old: The first end.
-        new: The second; its line may be another one.
+        new: The second; its line may be another one, of another thread or store.
         asked: A key or a pattern; all keys when None.
         internal: LangGraph's own channels too.
         reveal: Show secrets. They are compared by their content either way.
+        ids: Compare the ids that a run makes up for its messages too, see :mod:`turnstate.history.generated`. Without
+            them operations are for the values without them.
 
     Returns:
         The report; ``no_such_key``, or why a checkpoint as a whole cannot be read.
@@ -177,7 +181,7 @@ def diff_report(
             )
     known = list(dict.fromkeys(key for state in states for key in key_names.all_keys(state)))
     names = key_names.display_names(known)
-    shown = [key for key in known if internal or not new.history.is_internal(key.channel)]
+    shown = [key for key in known if internal or not _is_internal(old, new, key)]
     wanted, alone = _wanted(known, shown, asked)
     nowhere = False
     if asked is not None and not wanted:
@@ -188,7 +192,7 @@ def diff_report(
         if unread is not None:
             return Miss(unread.outcome, f"{asked} can be read at neither end: {unread.message}")
         nowhere = True
-    found = list(_compared(old, new, states, wanted, names, alone=alone, reveal=reveal))
+    found = list(_compared(old, new, states, wanted, names, alone=alone, reveal=reveal, ids=ids))
     return DiffReport(
         new.history.thread,
         new.history.ns,
@@ -203,6 +207,10 @@ def diff_report(
 
 
 # What is compared.
+
+
+def _is_internal(old: Standpoint, new: Standpoint, key: Key) -> bool:
+    return any(each.history.is_internal(key.channel) for each in (old, new))
 
 
 def _states(old: Standpoint, new: Standpoint, asked: str | None) -> list[Mapping[str, Stored | Absent]]:
@@ -243,6 +251,7 @@ def _compared(
     *,
     alone: bool,
     reveal: bool,
+    ids: bool,
 ) -> Iterator[KeyChange | Incomparable]:
     by_channel: dict[str, list[Key]] = {}
     for key in wanted:
@@ -253,7 +262,7 @@ def _compared(
             continue
         for key, (part_a, part_b) in _pairs(channel, keys, a, b, alone=alone).items():
             name = names.get(key, key.name)
-            found = _change(old, new, key, name, part_a, part_b)
+            found = _change(old, new, key, name, part_a, part_b, ids=ids)
             if isinstance(found, KeyChange) and not reveal:
                 found = _hidden(found)
             if found is not None:
@@ -306,7 +315,7 @@ def _same_payload(a: _Part, b: _Part) -> bool:
 
 
 def _change(
-    old: Standpoint, new: Standpoint, key: Key, name: str, a: _Part, b: _Part
+    old: Standpoint, new: Standpoint, key: Key, name: str, a: _Part, b: _Part, *, ids: bool
 ) -> KeyChange | Incomparable | None:
     if (a is None and b is None) or _same_payload(a, b):
         return None
@@ -325,23 +334,31 @@ def _change(
             return KeyChange(key, name, "added", None, form, added, (), *sizes)
         removed = (Operation("remove", (), (), form, None),)
         return KeyChange(key, name, "removed", form, None, removed, (), *sizes)
-    form_a, form_b, operations, rest = sides(key, value_a, value_b)
+    form_a, form_b, operations, rest = sides(key, value_a, value_b, ids=ids)
     if all(each.order_only for each in (*operations, *rest)):
         return None
     return KeyChange(key, name, "changed", form_a, form_b, operations, rest, *sizes)
 
 
-def sides(key: Key, old: Any, new: Any) -> tuple[Any, Any, tuple[Operation, ...], tuple[Operation, ...]]:
+def sides(
+    key: Key, old: Any, new: Any, *, ids: bool = True
+) -> tuple[Any, Any, tuple[Operation, ...], tuple[Operation, ...]]:
     """Two values of a key by their JSON forms, what makes the one into the other, and what else changed in an entry.
 
-    The forms are those of the ``value`` field where both are entries that are shown by it.
+    The forms are those of the ``value`` field where both are entries that are shown by it. ``ids`` as in
+    :func:`diff_report`.
     """
     rest: tuple[Operation, ...] = ()
     if key.entry is not None and _has_value(old) and _has_value(new):
-        rest = diff(*(jsonable({k: v for k, v in each.items() if k != "value"}) for each in (old, new)))
+        others = [jsonable({k: v for k, v in each.items() if k != "value"}) for each in (old, new)]
+        rest = _differences(*others, ids=ids)
         old, new = old["value"], new["value"]
     forms = jsonable(old), jsonable(new)
-    return *forms, diff(*forms), rest
+    return *forms, _differences(*forms, ids=ids), rest
+
+
+def _differences(old: Any, new: Any, *, ids: bool) -> tuple[Operation, ...]:
+    return diff(old, new) if ids else diff(without_generated_ids(old), without_generated_ids(new))
 
 
 def _decoded(part: _Part) -> Any:
@@ -360,12 +377,15 @@ def _shown(key: Key, value: Any) -> Any:
 def _same_absence(old: Standpoint, new: Standpoint, key: Key, a: Absent, b: Absent) -> bool | None:
     """Whether what cannot be read is the same, by its bytes, else by the channel's version; None if neither tells.
 
-    What is encrypted differs each time it is written, also where the value does not.
+    What is encrypted differs each time it is written, also where the value does not. Versions of two stores say nothing
+    about each other.
     """
     if "sha256" in a.stored and "sha256" in b.stored:
         same_bytes = bool(a.stored["sha256"] == b.stored["sha256"])
         return None if not same_bytes and a.kind == "encrypted" else same_bytes
     history = new.history
+    if old.history.store is not history.store:
+        return None
     ends = (old.checkpoint, new.checkpoint)
     versions = history.store.versions(history.thread, history.ns, set(ends))
     version_a, version_b = (versions.get(end, {}).get(key.channel) for end in ends)

@@ -599,24 +599,25 @@ def _side_cells(row: Row) -> Iterator[list[Cell]]:
 def diff_document(report: DiffReport, *, detail: Detail) -> Document:
     """``turnstate.diff/1``. An absence at an end is ``{"$absent": …}`` there; a patch is to be applied to ``from``."""
     return {
-        **_head(report, {"from": _end_fields(report.old), "to": _end_fields(report.new)}),
+        **_head(report, {"from": end_fields(report.old), "to": end_fields(report.new)}),
         "changes": [change_fields(change, detail=detail) for change in report.changes],
-        **present(incomparable=[_incomparable_fields(key) for key in report.incomparable] or None),
+        **present(incomparable=[incomparable_fields(key) for key in report.incomparable] or None),
     }
 
 
 def diff_lines(report: DiffReport, *, detail: Detail) -> list[Document]:
     """``turnstate.diff/1``, one document per key: ``from`` and ``to`` are its values, so the ends go by other names."""
-    ends = {
-        f"{end}_{name}": field
-        for end, place in (("from", report.old), ("to", report.new))
-        for name, field in _end_fields(place).items()
-    }
+    ends = flat_ends(report)
     head = _head(report, ends)
-    return [
-        *({**head, **change_fields(change, detail=detail)} for change in report.changes),
-        *({**head, **_incomparable_fields(key), "incomparable": True} for key in report.incomparable),
-    ]
+    return [{**head, **row} for row in difference_rows(report, detail=detail)]
+
+
+def difference_rows(report: DiffReport, *, detail: Detail, patched: bool = True) -> Iterator[Document]:
+    """One document per key; ``patched`` as :func:`change_fields` has it."""
+    for change in report.changes:
+        yield change_fields(change, detail=detail, patched=patched)
+    for key in report.incomparable:
+        yield {**incomparable_fields(key), "incomparable": True}
 
 
 def _head(report: DiffReport, ends: Document) -> Document:
@@ -633,7 +634,17 @@ def _head(report: DiffReport, ends: Document) -> Document:
     )
 
 
-def _end_fields(end: End) -> Document:
+def flat_ends(report: DiffReport) -> Document:
+    """Both ends by names that leave ``from`` and ``to`` to the values."""
+    return {
+        f"{end}_{name}": field
+        for end, place in (("from", report.old), ("to", report.new))
+        for name, field in end_fields(place).items()
+    }
+
+
+def end_fields(end: End) -> Document:
+    """Where one end was read."""
     return present(
         turn=end.turn,
         checkpoint=end.checkpoint,
@@ -642,10 +653,11 @@ def _end_fields(end: End) -> Document:
     )
 
 
-def change_fields(change: KeyChange, *, detail: Detail) -> Document:
+def change_fields(change: KeyChange, *, detail: Detail, patched: bool = True) -> Document:
     """One change: ``from`` and ``to`` in JSON form, ``patch`` that makes one into the other.
 
-    ``entry_patch`` is for the rest of an entry whose ``value`` field is what ``from`` and ``to`` show.
+    ``entry_patch`` is for the rest of an entry whose ``value`` field is what ``from`` and ``to`` show. Both patches are
+    left out unless ``patched``: operations for other forms than these make no patch of them.
     """
     fields = present(
         key=change.name, channel=change.key.channel, entry_name=change.key.entry, change=change.change
@@ -660,12 +672,15 @@ def change_fields(change: KeyChange, *, detail: Detail) -> Document:
         fields["from"] = change.old
     if change.change != "removed":
         fields["to"] = change.new
+    if not patched:
+        return fields
     if change.change != "removed":  # no patch takes a whole document away
         fields["patch"] = patch(change.operations)
     return fields | present(entry_patch=patch(change.entry) or None)
 
 
-def _incomparable_fields(key: Incomparable) -> Document:
+def incomparable_fields(key: Incomparable) -> Document:
+    """A key that can be read at neither end."""
     return present(key=key.name, channel=key.key.channel, entry_name=key.key.entry) | {
         "from": key.old,
         "to": key.new,
