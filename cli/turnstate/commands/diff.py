@@ -46,9 +46,10 @@ Examples:
 The default is what the last turn changed.
 
 \b
---against, --against-thread   the same turns of two recordings, from the end in
-        this one to the end in the other, turn by turn: every turn of either,
-        or --turns N, A..B, A.., ..B
+--against URL, --against-thread ID
+        the same turns of two recordings, each from its end in this one to
+        its end in the other: every turn that either has had, or those of
+        --turns N, A..B, A.., ..B
 
 Of a pattern, each key that matches is compared. Values stand at $, as in $.area[2]: + added, - removed,
 ~ changed. Items of a list belong together by their id, key, uuid or name where all have one. What was
