@@ -213,6 +213,11 @@ def test_what_can_be_read_in_neither_store_may_differ_also_where_its_version_is_
     assert [deltas().code, deltas("--exit-code").code] == [0, 6]
 
 
+def test_how_turns_are_counted_is_said_once() -> None:
+    result = run("diff", "query", "--store", store("fields"), "--against-thread", "query-edited")
+    assert result.err.count("turns are counted by inputs, not by questions in the messages\n") == 1
+
+
 # Turns that only one of them has.
 
 

@@ -176,7 +176,7 @@ def diff(
             compared = _compared(history, other, numbers, key, internal=internal, reveal=reveal, ids=ids)
         from turnstate.render import against as turn_by_turn
 
-        write = _writer(detail, context=around, side_by_side=side_by_side)
+        write = _writer(detail, context=around, side_by_side=side_by_side, totals=False)
         session.print_report(
             out,
             compared,
@@ -204,7 +204,7 @@ def diff(
 
 
 def _writer(
-    detail: Detail, *, context: int | None, side_by_side: bool
+    detail: Detail, *, context: int | None, side_by_side: bool, totals: bool = True
 ) -> Callable[[Screen, DiffReport], object]:
     """What writes one comparison for a person."""
     from turnstate.render import diff as render
@@ -212,8 +212,8 @@ def _writer(
     if detail == "names":
         return render.write_names
     if detail == "stat":
-        return render.write_stat
-    return partial(render.write_diff, context=context, side_by_side=side_by_side)
+        return partial(render.write_stat, totals=totals)
+    return partial(render.write_diff, context=context, side_by_side=side_by_side, totals=totals)
 
 
 def _asked(turns: str | None, checkpoints: str | None, branch: str | None) -> _Asked:

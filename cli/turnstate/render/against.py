@@ -17,6 +17,7 @@ from turnstate.render.diff import (
     incomparable_fields,
 )
 from turnstate.render.documents import Document, present
+from turnstate.render.listings import total_notes
 from turnstate.render.screen import Screen
 from turnstate.render.text import one_line
 from turnstate.render.values import json_text
@@ -37,6 +38,8 @@ def write_against(
             screen.line(f"  {screen.on_out(miss.outcome, 'red')}{_WHERE[side]}: {one_line(miss.message)}")
         if each.report is not None:
             write(screen, each.report)
+    for note in dict.fromkeys(total_notes(report.first.turns) + total_notes(report.second.turns)):
+        screen.note(note)
     if not report.ids:
         screen.note(NO_IDS)
 

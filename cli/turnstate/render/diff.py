@@ -429,8 +429,13 @@ def _painted(text: str, mark: Mark, color: bool) -> str:
 # Reports.
 
 
-def write_diff(screen: Screen, report: DiffReport, *, context: int | None, side_by_side: bool) -> None:
-    """Every change in full; side by side only on a terminal of :data:`NARROWEST` columns or more."""
+def write_diff(
+    screen: Screen, report: DiffReport, *, context: int | None, side_by_side: bool, totals: bool = True
+) -> None:
+    """Every change in full; side by side only on a terminal of :data:`NARROWEST` columns or more.
+
+    ``totals`` as in :func:`write_notes`.
+    """
     if side_by_side and screen.interactive and screen.width >= NARROWEST:
         _write_side_by_side(screen, report, context)
     else:
@@ -443,7 +448,7 @@ def write_diff(screen: Screen, report: DiffReport, *, context: int | None, side_
                 screen.line(screen.on_out(f"  {rest}", "dim"))
         for key in report.incomparable:
             screen.line(f"{screen.on_out(one_line(key.name), 'bold')}  {_incomparable(key)}")
-    write_notes(screen, report)
+    write_notes(screen, report, totals=totals)
 
 
 def _title(screen: Screen, change: KeyChange) -> str:
@@ -474,8 +479,8 @@ def _incomparable(key: Incomparable) -> str:
     return f"can be read at neither end, so it may have changed: {'; '.join(ends)}"
 
 
-def write_notes(screen: Screen, report: DiffReport) -> None:
-    """What was compared, and what must be said about it."""
+def write_notes(screen: Screen, report: DiffReport, *, totals: bool = True) -> None:
+    """What was compared, and what must be said about it; with ``totals`` how sure the numbers of turns are."""
     if report.nowhere:
         screen.note(one_line(f"{report.asked} is there at neither end"), "yellow")
     elif not report.changes and not report.incomparable:
@@ -493,7 +498,7 @@ def write_notes(screen: Screen, report: DiffReport) -> None:
                 f"turn {end.turn} was read in turn {end.turn + 1}'s input row, its own rows are gone",
                 "yellow",
             )
-    for note in total_notes(report.turns):
+    for note in total_notes(report.turns) if totals else ():
         screen.note(note)
 
 
@@ -532,8 +537,11 @@ def counts(change: KeyChange) -> Counts:
     return Counts(ops.count("add"), ops.count("remove"), ops.count("replace"))
 
 
-def write_stat(screen: Screen, report: DiffReport) -> None:
-    """One row per key: how many parts were added, removed and replaced, and its size at both ends."""
+def write_stat(screen: Screen, report: DiffReport, *, totals: bool = True) -> None:
+    """One row per key: how many parts were added, removed and replaced, and its size at both ends.
+
+    ``totals`` as in :func:`write_notes`.
+    """
     columns = [
         Column("key", text=True),
         Column("change"),
@@ -543,7 +551,7 @@ def write_stat(screen: Screen, report: DiffReport) -> None:
         write_table(screen, columns, [_stat_cells(screen, change) for change in report.changes])
     for key in report.incomparable:
         screen.note(f"{one_line(key.name)} {_incomparable(key)}", "yellow")
-    write_notes(screen, report)
+    write_notes(screen, report, totals=totals)
 
 
 def _stat_cells(screen: Screen, change: KeyChange) -> list[Cell]:
