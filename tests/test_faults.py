@@ -256,7 +256,7 @@ def test_a_file_cut_anywhere_has_an_answer_or_a_reason_and_never_half_a_document
     path = tmp_path / "agent.db"
     cuts = random.Random(" ".join(argv))
     codes = set()
-    for _ in range(40):
+    for _ in range(15):
         path.write_bytes(whole[: cuts.randrange(len(whole))])
         result = run(*argv, "--json", "--store", str(path))
         assert sound(result)
@@ -282,7 +282,7 @@ def test_a_wal_cut_anywhere_is_read_up_to_its_last_whole_commit(tmp_path: Path) 
         wal = live_store.with_name("live.db-wal").read_bytes()
     cuts = random.Random(0)
     seen = set()
-    for _ in range(40):
+    for _ in range(15):
         path.with_name("agent.db-wal").write_bytes(wal[: cuts.randrange(len(wal))])
         result = run("turns", "t", "--json", "--store", str(path))
         assert sound(result)

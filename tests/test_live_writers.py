@@ -26,7 +26,7 @@ from cli_run import command, environment, run, run_process
 from turnstate_backends import sqlite_files, sqlite_open
 from turnstate_backends.sqlite import open_sqlite
 
-SECONDS = 6.0
+SECONDS = 3.0
 """How long answers are asked for beside each kind of writer."""
 
 
