@@ -19,7 +19,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from pydantic import SecretStr
 
 import pg
-from cli_run import Result, run, store
+from cli_run import Result, run, run_in_terminal, store
 from turnstate.history.generated import without_generated_ids
 
 QUESTIONS = ("Where is Aarhus?", "How old is it?", "Thanks")
@@ -169,6 +169,13 @@ def test_names_and_counts_stand_under_their_turns(old: str, new: str) -> None:
         ["messages", "changed", "+0", "−0", "~1"],
         ["plan", "changed", "+0", "−0", "~1"],
     ]
+
+
+def test_side_by_side_tells_the_two_recordings_apart(old: str, new: str) -> None:
+    argv = ("diff", "t", "plan", "--store", old, "--against", new, "--turns", "2", "--side-by-side")
+    lines = run_in_terminal(*argv, columns=100, env={"NO_COLOR": "1"}).splitlines()
+    assert lines[2].strip() == "turn 2 here  turn 2 in the other"
+    assert lines[3].split() == ["~", "$", '"date"', '"count"']
 
 
 def test_questions_that_differ_are_said_to(old: str, tmp_path: Path) -> None:

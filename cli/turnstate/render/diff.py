@@ -570,7 +570,7 @@ def _stat_cells(screen: Screen, change: KeyChange) -> list[Cell]:
 
 
 def _write_side_by_side(screen: Screen, report: DiffReport, context: int | None) -> None:
-    columns = [Column(""), Column(_end_name(report.old), text=True), Column(_end_name(report.new), text=True)]
+    columns = [Column(""), *(Column(name, text=True) for name in _end_names(report))]
     for change in report.changes:
         screen.line(_title(screen, change))
         rows = rows_of(change.old, change.new, change.operations, context=context)
@@ -581,6 +581,13 @@ def _write_side_by_side(screen: Screen, report: DiffReport, context: int | None)
             screen.line(screen.on_out(f"  {rest}", "dim"))
     for key in report.incomparable:
         screen.line(f"{screen.on_out(one_line(key.name), 'bold')}  {_incomparable(key)}")
+
+
+def _end_names(report: DiffReport) -> list[str]:
+    names = [_end_name(end) for end in (report.old, report.new)]
+    if names[0] != names[1] or report.old.on_branch != report.new.on_branch:
+        return names
+    return [f"{names[0]} here", f"{names[1]} in the other"]  # one turn of two recordings
 
 
 def _end_name(end: End) -> str:
