@@ -241,7 +241,7 @@ def test_a_rule_that_the_snapshots_refute_is_not_used_even_when_named(tmp_path: 
         history = ThreadHistory(store, "t", reducers=reducers)
         assert set(reasons(history, "trail")) == {
             None,
-            "mine:none does not lead from one snapshot to the next",
+            "mine:none does not lead from one snapshot to the next; leave that rule out or name another",
         }
 
 
