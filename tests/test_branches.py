@@ -293,7 +293,10 @@ def test_piped_branches_are_one_line_each_indented_by_depth(nested: Nested) -> N
         ],
     ]
     assert result.code == 0
-    assert result.err.splitlines()[-1] == "turns, keys, show, log, diff and gaps follow a branch with --branch ID"
+    assert (
+        result.err.splitlines()[-1]
+        == "turns, keys, show, log, diff and gaps follow a branch with --branch ID"
+    )
 
 
 @pytest.mark.parametrize("columns", [80, 160])

@@ -58,7 +58,7 @@ def assert_same_as_plain_rule(store: Store, rows: Sequence[CheckpointTuple]) -> 
             assert reading.checkpoint == ours
 
 
-@settings(_SETTINGS, max_examples=40)
+@settings(_SETTINGS, max_examples=20)
 @given(exchanges=CONVERSATIONS, durability=st.sampled_from(["sync", "async"]), seed=st.integers(0, 99))
 def test_sqlite_gives_the_turns_and_values_of_the_plain_rule_in_any_row_order(
     tmp_path_factory: pytest.TempPathFactory, exchanges: list[Exchange], durability: str, seed: int
@@ -78,7 +78,7 @@ def test_sqlite_gives_the_turns_and_values_of_the_plain_rule_in_any_row_order(
         assert_same_as_plain_rule(store, rows)
 
 
-@settings(_SETTINGS, max_examples=12)
+@settings(_SETTINGS, max_examples=8)
 @given(exchanges=CONVERSATIONS, durability=st.sampled_from(["sync", "async"]), seed=st.integers(0, 99))
 def test_postgres_gives_the_turns_and_values_of_the_plain_rule_in_any_row_order(
     pg_dsn: str, exchanges: list[Exchange], durability: str, seed: int

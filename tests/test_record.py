@@ -335,7 +335,7 @@ def test_an_open_end_of_a_range_is_the_threads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["durability", "edited", "resumed", "stopped", "trimmed"],
+    ["durability", "edited", "resumed"],
 )
 def test_every_turn_can_be_the_last_or_the_first_of_a_recording(name: str, tmp_path: Path) -> None:
     target = tmp_path / "r.db"

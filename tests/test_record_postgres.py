@@ -19,7 +19,7 @@ from langgraph.graph import MessagesState
 
 from cli_run import run
 from recorded import delete_blobs, record_to_postgres
-from releases import STORES, restore
+from releases import restore
 from scenarios.kit import AgentState, at, chain
 from scenarios.values import AES_KEY
 
@@ -86,7 +86,7 @@ def gone_on(target: Path, thread: str, serde: Any = None) -> tuple[list[Any], li
     return [each.content for each in before], [each.content for each in after]
 
 
-@pytest.mark.parametrize("name", ["demo", "values", "deltas", "subgraphs", "stopped", "retention"])
+@pytest.mark.parametrize("name", ["demo", "values", "deltas", "subgraphs"])
 def test_every_command_says_of_a_recording_what_it_says_of_postgres(
     name: str, pg_dsn: str, tmp_path: Path
 ) -> None:
@@ -99,7 +99,7 @@ def test_every_command_says_of_a_recording_what_it_says_of_postgres(
         assert after == [*before, "And now?", "gone on"]
 
 
-@pytest.mark.parametrize("release", [release for release, backend in STORES if backend == "postgres"])
+@pytest.mark.parametrize("release", ["0.2.0", "1.2.24", "js-1.7.3"])
 def test_recordings_of_what_every_release_left_in_postgres_agree_and_resume(
     release: str, pg_dsn: str, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ def picked(choices: st.DataObject) -> row_sets.Pick:
     return lambda many: choices.draw(st.integers(0, many - 1))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(choices=st.data())
 def test_any_rows_give_turns_that_account_for_each_row_and_each_number_once(choices: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:

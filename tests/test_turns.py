@@ -80,7 +80,7 @@ WRITES = st.lists(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(
     rows=ROWS,
     lists=st.dictionaries(IDS, st.none() | LISTS),

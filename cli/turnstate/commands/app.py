@@ -161,7 +161,14 @@ def _run(args: list[str]) -> int:
     except (OutputClosed, OutputFailed, BrokenPipeError):
         raise
     except Exception as error:
-        return _failed(error)
+        return INTERRUPTED if _comes_of_an_interrupt(error) else _failed(error)
+
+
+def _comes_of_an_interrupt(error: BaseException | None) -> bool:
+    """Whether another error hides an interrupt: one that meets a context manager's clearing up becomes its error."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _failed(error: Exception) -> int:
