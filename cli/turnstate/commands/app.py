@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -114,6 +116,32 @@ def _before_verb(
     pass  # what stands before the verb is found in its context
 
 
+class _Interrupts:
+    """Whether Ctrl-C was pressed: within an import or a clearing up, Python turns it into another error."""
+
+    came = False
+
+    @classmethod
+    def listen(cls) -> None:
+        cls.came = False
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # nobody else's, and not ignored
+            with suppress(ValueError):  # only the main thread hears of signals
+                signal.signal(signal.SIGINT, cls._heard)
+                sys.unraisablehook = cls._dropped
+
+    @classmethod
+    def _heard(cls, _number: int, _frame: object) -> None:
+        cls.came = True
+        raise KeyboardInterrupt
+
+    @staticmethod
+    def _dropped(error: sys.UnraisableHookArgs) -> None:
+        """Where Python would only say that it ignores an error, and go on."""
+        if issubclass(error.exc_type, KeyboardInterrupt):
+            os._exit(INTERRUPTED)
+        sys.__unraisablehook__(error)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program.
 
@@ -125,6 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _prepare_streams()
     gc.set_threshold(_RARELY)
+    _Interrupts.listen()
     try:
         code = _run(sys.argv[1:] if argv is None else list(argv))
         sys.stdout.flush()
@@ -161,14 +190,7 @@ def _run(args: list[str]) -> int:
     except (OutputClosed, OutputFailed, BrokenPipeError):
         raise
     except Exception as error:
-        return INTERRUPTED if _comes_of_an_interrupt(error) else _failed(error)
-
-
-def _comes_of_an_interrupt(error: BaseException | None) -> bool:
-    """Whether another error hides an interrupt: one that meets a context manager's clearing up becomes its error."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
+        return INTERRUPTED if _Interrupts.came else _failed(error)
 
 
 def _failed(error: Exception) -> int:
