@@ -29,7 +29,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from psycopg.conninfo import conninfo_to_dict
 
 import pg
-from cli_run import FIXTURES, Result, command, environment, run, store
+from cli_run import FIXTURES, Result, command, environment, run, run_process, store
 from recorded import record_to_postgres
 from scenarios.kit import AgentState, at, chain
 from turnstate.render import held
@@ -73,11 +73,6 @@ def sound(result: Result) -> bool:
     return True
 
 
-def whole_or_nothing(out: str) -> None:
-    if out:
-        json.loads(out)
-
-
 # An interrupt.
 
 LONG = [("gaps",), ("threads", "--turns"), ("log", "t", "--values")]
@@ -96,6 +91,7 @@ def test_an_interrupt_in_mid_work_is_exit_130_without_a_traceback_and_without_ha
     argv: tuple[str, ...], form: tuple[str, ...], large: str
 ) -> None:
     moments = random.Random(" ".join((*argv, *form)))
+    whole = run_process(*argv, *form, "--store", large).out
     codes = set()
     for _ in range(2):
         process = subprocess.Popen(
@@ -111,8 +107,8 @@ def test_an_interrupt_in_mid_work_is_exit_130_without_a_traceback_and_without_ha
         out, err = process.communicate(timeout=60)
         codes.add(process.returncode)
         assert sound(Result(process.returncode, out.decode(), err.decode()))
-        if form == ("--json",):
-            whole_or_nothing(out.decode())
+        # Of a document that is being handed over, a reader may have taken a part: then the code says so.
+        assert out.decode() == whole if process.returncode == 0 else whole.startswith(out.decode())
     assert codes <= {0, 130}
 
 
