@@ -7,7 +7,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, TextIO
 
@@ -38,18 +38,18 @@ Examples:
 Nothing is ever written to the store. Data goes to stdout, everything else to stderr.
 """
 
-_VERBS = (
-    ("threads", threads.threads, threads.HELP),
-    ("turns", turns.turns, turns.HELP),
-    ("keys", keys.keys, keys.HELP),
-    ("show", show.show, show.HELP),
-    ("log", log.log, log.HELP),
-    ("diff", diff.diff, diff.HELP),
-    ("gaps", gaps.gaps, gaps.HELP),
-    ("branches", branches.branches, branches.HELP),
-    ("check", check.check, check.HELP),
-    ("record", record.record, record.HELP),
-)
+_VERBS: Mapping[str, tuple[Callable[..., None], str]] = {
+    "threads": (threads.threads, threads.HELP),
+    "turns": (turns.turns, turns.HELP),
+    "keys": (keys.keys, keys.HELP),
+    "show": (show.show, show.HELP),
+    "log": (log.log, log.HELP),
+    "diff": (diff.diff, diff.HELP),
+    "gaps": (gaps.gaps, gaps.HELP),
+    "branches": (branches.branches, branches.HELP),
+    "check": (check.check, check.HELP),
+    "record": (record.record, record.HELP),
+}
 
 
 class _AsTyped:
@@ -74,7 +74,33 @@ class _Verb(TyperCommand):
         return _spared(super().get_params(ctx))
 
 
+class _Commands(Mapping[str, Any]):
+    """The verbs, each built when it is asked for: whoever runs one need not wait for the others."""
+
+    def __init__(self) -> None:
+        self._built: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._built:
+            verb, text = _VERBS[name]
+            alone = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+            summary = text.partition("\n")[0]
+            alone.command(name, cls=_Verb, help=text, short_help=summary, no_args_is_help=False)(verb)
+            self._built[name] = typer.main.get_command(alone)
+        return self._built[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_VERBS)
+
+    def __len__(self) -> int:
+        return len(_VERBS)
+
+
 class _Verbs(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = _Commands()
+
     def get_params(self, ctx: Any) -> Any:
         return _spared(super().get_params(ctx))
 
@@ -91,10 +117,6 @@ def application() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(help=HELP)(_before_verb)
-    for name, verb, text in _VERBS:
-        app.command(name, cls=_Verb, help=text, short_help=text.partition("\n")[0], no_args_is_help=False)(
-            verb
-        )
     return app
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -132,7 +132,7 @@ def record(
         from turnstate_backends.recording import new_recording
         from turnstate_backends.redact import Redactor
 
-        redactor = Redactor(rules, secrets.token_bytes(32) if salt is None else salt.encode())
+        redactor = Redactor(rules, os.urandom(32) if salt is None else salt.encode())
 
         def parts() -> Iterator[tuple[str, Part | None]]:
             for thread in _threads(opened, names, one=wanted is not None or branch is not None):
