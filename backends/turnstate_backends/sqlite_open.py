@@ -35,7 +35,7 @@ _SETTINGS = (
 # All is as much as SQLite was built to map; what is beyond is read in the other way.
 _MAP = "PRAGMA mmap_size={}"
 _ALL, _NONE = 1 << 62, 0
-_TRIM_EVERY = 8  # rows
+_TRIM_EVERY = 24  # rows, of whichever queries
 # Before the first read, so that SQLite keeps the WAL index on the heap and asks for no -shm.
 _HEAP_WAL_INDEX = "PRAGMA locking_mode=EXCLUSIVE"
 _LOOK_EVERY = 0.25  # seconds
@@ -72,6 +72,7 @@ class Database:
         self._verify = verify  # raises files.Changed
         self._mapping: Mapping | None = None
         self._is_mapped = False
+        self._since_trim = 0
 
     def rows(
         self, sql: str, parameters: Sequence[Any] = (), *, by_index: bool = False
@@ -95,8 +96,10 @@ class Database:
 
     def _trimmed(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         """The same rows; now and then mapped pages are let go."""
-        for at, row in enumerate(rows):
-            if self._mapping is not None and at % _TRIM_EVERY == 0:
+        for row in rows:
+            self._since_trim += 1
+            if self._mapping is not None and self._since_trim >= _TRIM_EVERY:
+                self._since_trim = 0
                 self._mapping.trim()
             yield row
 
