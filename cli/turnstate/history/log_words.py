@@ -8,7 +8,7 @@ from typing import Any
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
 from turnstate.history.log import Logged
-from turnstate.history.parts import equal_parts
+from turnstate.history.parts import are_arrays, fields, first_difference
 from turnstate.history.summary import summary_of, type_of
 from turnstate.history.wording import difference_in_words, equal_values, items_in_words, summary
 from turnstate_backends import heads
@@ -72,25 +72,20 @@ def _first_of_many(version: Logged, reveal: bool) -> str | None:
     if version.key.entry is not None:
         old, new = _shown_part(old), _shown_part(new)
     try:
-        olds, news = heads.each_element(old), heads.each_element(new)
-        count = heads.length(new)
-        if olds is None or news is None or heads.length(old) != count:
+        if not are_arrays(old, new) or (found := first_difference(old, new)) is None:
             return None
-        for at, (a, b) in enumerate(zip(olds, news, strict=True)):
-            if not equal_parts(a, b):
-                words = difference_in_words(decode(a, reveal=True), decode(b, reveal=True), reveal=reveal)
-                return f"{count} items: [{at}] {words}, …"
     except (heads.Unreadable, heads.Cut):
-        pass
-    return None
+        return None
+    at, a, b = found
+    words = difference_in_words(decode(a, reveal=True), decode(b, reveal=True), reveal=reveal)
+    return f"{heads.length(new)} items: [{at}] {words}, …"
 
 
-@lru_cache(maxsize=3)
 def _shown_part(entry: Stored) -> Stored:
     """The ``value`` field of an entry that is a mapping with one; what ``show`` shows of it."""
     try:
         if heads.class_name(entry) is None:
-            return (heads.entries(entry) or {}).get("value", entry)
+            return (fields(entry) or {}).get("value", entry)
     except (heads.Unreadable, heads.Cut):
         pass
     return entry

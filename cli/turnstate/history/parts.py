@@ -5,12 +5,16 @@ Payloads are compared as they are stored and decoded only where their bytes do n
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Literal
 
 from turnstate.history.wording import equal_values
 from turnstate_backends import heads
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
+
+_SMALL = 256  # bytes of what is cut again sooner than remembered
 
 Change = Literal["added", "changed", "same", "removed"]
 Part = Stored | Absent | None
@@ -82,10 +86,10 @@ def _equal_by_parts(old: Stored, new: Stored) -> bool | None:
     if old.size != new.size:
         return False
     try:
-        olds, news = heads.each_element(old), heads.each_element(new)
-        if olds is not None and news is not None:
-            return all(equal_parts(a, b) for a, b in zip(olds, news, strict=True))
-        before, now = heads.entries(old), heads.entries(new)
+        if are_arrays(old, new):
+            return first_difference(old, new) is None
+        cut = fields if old.size > _SMALL else heads.entries
+        before, now = cut(old), cut(new)
         if before is None or now is None:
             return None
         return before.keys() == now.keys() and all(
@@ -93,6 +97,29 @@ def _equal_by_parts(old: Stored, new: Stored) -> bool | None:
         )
     except (heads.Unreadable, heads.Cut, ValueError):
         return None
+
+
+def are_arrays(old: Stored, new: Stored) -> bool:
+    """Whether both are whole msgpack arrays of as many elements. Raises as :func:`heads.length`."""
+    count = heads.length(old)
+    return count is not None and count == heads.length(new) and old.complete and new.complete
+
+
+@lru_cache(maxsize=4)
+def first_difference(old: Stored, new: Stored) -> tuple[int, Stored, Stored] | None:
+    """Where two :func:`are_arrays` first differ, and the elements there; asked for again to say it in words.
+
+    Raises:
+        heads.Unreadable: One is damaged.
+    """
+    pairs = zip(heads.each_element(old) or (), heads.each_element(new) or (), strict=True)
+    return next(((at, a, b) for at, (a, b) in enumerate(pairs) if not equal_parts(a, b)), None)
+
+
+@lru_cache(maxsize=4)
+def fields(stored: Stored) -> Mapping[Any, Stored] | None:
+    """:func:`heads.entries`; a version's are looked at again as the old ones of the next."""
+    return heads.entries(stored)
 
 
 def _equal_unread(old: Stored | Absent, new: Stored | Absent) -> bool | None:
