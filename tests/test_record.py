@@ -6,7 +6,7 @@ import hashlib
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import MessagesState
 from langgraph.types import Command, interrupt
 
+from agreeing import threads_of, told
 from cli_run import FIXTURES, Result, run, run_process, store
 from delta_graphs import Runner, append, state_type
 from recorded import copy_db
@@ -35,32 +36,10 @@ def record(source: str, target: Path, *argv: str, env: Mapping[str, str] | None 
     return run("record", "--store", source, "--to", str(target), *argv, env=env)
 
 
-def threads_of(address: str) -> list[str]:
-    return [each["thread"] for each in run("threads", "--store", address, "--jsonl").documents]
-
-
 def record_all(source: str, target: Path, *argv: str) -> Result:
     result = record(source, target, *argv, "--", *threads_of(source))
     assert result.code == 0, result.err
     return result
-
-
-def told(address: str, thread: str, env: Mapping[str, str] | None = None) -> Iterator[tuple[Any, ...]]:
-    """What the commands say of a thread in JSON, with their exit codes."""
-    for verb, *argv in (
-        ("turns",),
-        ("keys", "--all"),
-        ("show", "--all", "*"),
-        ("log", "--values"),
-        ("log", "--all", "*"),
-        ("diff", "--turns", "0.."),
-        ("gaps",),
-        ("branches",),
-    ):
-        options = [each for each in argv if each != "*"]
-        key = [each for each in argv if each == "*"]
-        result = run(verb, "--store", address, *options, "--json", "--", thread, *key, env=env)
-        yield verb, argv, result.code, result.document
 
 
 def rows_of(path: str) -> list[Any]:
