@@ -498,6 +498,7 @@ def end(error):
     print(error.what, "|", error.why, flush=True)
     os._exit(2)
 with open_sqlite(path, if_cut=end) as store:
+    open_sqlite(Path(sys.argv[4]), if_cut=lambda error: os._exit(9)).close()
     rows = iter(store.checkpoints("t", ""))
     read = [row for row, _ in zip(rows, range(most))]
     if cut == "cut":
@@ -508,7 +509,8 @@ with open_sqlite(path, if_cut=end) as store:
 
 
 def read_mapped(path: Path, cut: str, most: int) -> tuple[int, list[str]]:
-    command = [sys.executable, "-c", READ_MAPPED, str(path), cut, str(most)]
+    another = Path(__file__).parent.parent / "fixtures" / "demo.db"
+    command = [sys.executable, "-c", READ_MAPPED, str(path), cut, str(most), str(another)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     return ended.returncode, ended.stdout.splitlines()
 

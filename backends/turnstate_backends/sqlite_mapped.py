@@ -36,7 +36,7 @@ class Mapping:
 
             library: Any = ctypes.CDLL(None)
             self._signal, self._advise = library.signal, library.madvise
-            self._signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+            self._signal.argtypes, self._signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
             self._advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         except (ImportError, AttributeError, TypeError) as error:
             raise OSError("no access to the system's own calls") from error
@@ -45,7 +45,7 @@ class Mapping:
         self._limit = self._shared() + _MOST // os.sysconf("SC_PAGE_SIZE")
         # A handler of Python's own would wait for the instruction to succeed, which it never does.
         self._handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda _: end_process())
-        self._signal(signal.SIGBUS, ctypes.cast(self._handler, ctypes.c_void_p))
+        self._before = self._signal(signal.SIGBUS, ctypes.cast(self._handler, ctypes.c_void_p))
 
     def trim(self) -> None:
         """Let go of the pages when they have become many; safe at any time."""
@@ -55,9 +55,9 @@ class Mapping:
             self._advise(start, end - start, _DONTNEED)
 
     def close(self) -> None:
-        """End the watch."""
+        """End the watch; who watched before, another open store perhaps, does so again."""
         os.close(self._statm)
-        self._signal(signal.SIGBUS, None)
+        self._signal(signal.SIGBUS, self._before)
 
     def _shared(self) -> int:
         """Pages of files that count as this process's memory (``proc(5)``, statm)."""
