@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 import warnings
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -114,43 +115,135 @@ def test_a_wal_whose_database_is_gone_is_named_and_left_alone(tmp_path: Path, ve
     assert not (tmp_path / "lone.db").exists()
 
 
-def test_rows_that_an_application_inserted_are_read_with_its_own_ids(tmp_path: Path) -> None:
-    path = tmp_path / "app.db"
-    kind, *payloads = (
-        "msgpack",
-        *(
-            JsonPlusSerializer().dumps_typed(
-                {
-                    "v": 1,
-                    "ts": f"2026-01-0{number}T00:00:00+00:00",
-                    "id": id,
-                    "channel_values": {
-                        "messages": [{"role": "user", "content": f"q{n}"} for n in range(1, number + 1)]
-                    },
-                    "channel_versions": {"messages": number},
-                    "versions_seen": {},
-                }
-            )[1]
-            for number, id in ((1, "2"), (2, "10"))
-        ),
-    )
-    with SqliteSaver.from_conn_string(str(path)) as saver:
+ById = tuple[str, str | None, int]
+"""What an application inserts: a checkpoint's id, its parent's, and how many questions its list holds."""
+
+
+def inserted(address: str, rows: Sequence[ById], *, ts: bool = True, metadata: str | None = "{}") -> str:
+    """Rows that application code wrote with its own ids: role dicts and a plan, no step, no source, no writes.
+
+    The list of ``n`` questions is of 2026-01-0n where ``ts`` says so; else the time stamp and the id inside are empty.
+    """
+    serde = JsonPlusSerializer()
+    states = []
+    for id, parent, asked in rows:
+        messages = [{"role": "user", "content": f"q{n}"} for n in range(1, asked + 1)]
+        written = f"2026-01-0{asked}T00:00:00+00:00" if ts else ""
+        state = {"v": 1, "ts": written, "id": id if ts else "", "versions_seen": {}}
+        versions = {"messages": asked, "plan": asked}
+        states.append((id, parent, state | {"channel_versions": versions}, messages, f"p{asked}"))
+    if address.startswith("postgresql:"):
+        with PostgresSaver.from_conn_string(address) as saver:
+            saver.setup()
+        with psycopg.connect(address, autocommit=True) as connection:
+            for id, parent, state, messages, plan in states:
+                whole = json.dumps(state | {"channel_values": {"plan": plan}})
+                connection.execute(
+                    "INSERT INTO checkpoints (thread_id, checkpoint_id, parent_checkpoint_id, checkpoint, metadata) "
+                    "VALUES ('t', %s, %s, %s, %s)",
+                    (id, parent, whole, metadata or "{}"),
+                )
+                kind, payload = serde.dumps_typed(messages)
+                connection.execute(
+                    "INSERT INTO checkpoint_blobs (thread_id, channel, version, type, blob) "
+                    "VALUES ('t', 'messages', %s, %s, %s)",
+                    (str(len(messages)), kind, payload),
+                )
+        return address
+    with SqliteSaver.from_conn_string(address) as saver:
         saver.setup()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("ALTER TABLE checkpoints ADD COLUMN tenant TEXT DEFAULT 'acme'")
-        connection.execute("CREATE TABLE messages (id INTEGER PRIMARY KEY, body TEXT)")
-        connection.executemany(
-            "INSERT INTO checkpoints (thread_id, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata) "
-            "VALUES ('t', ?, ?, ?, ?, ?)",
-            [("2", None, kind, payloads[0], "{}"), ("10", "2", kind, payloads[1], None)],
-        )
-    turns = run("turns", "--store", str(path), "t", "--branch", "10", "--json").document
+    with closing(sqlite3.connect(address)) as connection, connection:
+        for id, parent, state, messages, plan in states:
+            kind, payload = serde.dumps_typed(
+                state | {"channel_values": {"messages": messages, "plan": plan}}
+            )
+            connection.execute(
+                "INSERT INTO checkpoints (thread_id, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata) "
+                "VALUES ('t', ?, ?, ?, ?, ?)",
+                (id, parent, kind, payload, metadata),
+            )
+    return address
+
+
+@pytest.mark.parametrize("metadata", ["{}", None])
+def test_rows_that_an_application_inserted_are_read_with_its_own_ids(
+    tmp_path: Path, metadata: str | None
+) -> None:
+    path = inserted(str(tmp_path / "app.db"), [("2", None, 1), ("10", "2", 2)], metadata=metadata)
+    change(
+        Path(path),
+        "ALTER TABLE checkpoints ADD COLUMN tenant TEXT DEFAULT 'acme'",
+        "CREATE TABLE messages (id INTEGER PRIMARY KEY, body TEXT)",
+    )
+    turns = run("turns", "--store", path, "t", "--branch", "10", "--json").document
     assert [(turn["question"], turn["ended"]) for turn in turns["turns"]] == [
         ("q1", "2026-01-01T00:00:00Z"),
         ("q2", "2026-01-02T00:00:00Z"),
     ]
-    shown = run("show", "--store", str(path), "t", "messages", "--checkpoint", "10", "--json").document
+    shown = run("show", "--store", path, "t", "messages", "--checkpoint", "10", "--json").document
     assert [message["content"] for message in shown["value"]] == ["q1", "q2"]
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"])
+def test_of_hand_made_ids_the_greatest_text_is_the_head_and_a_child_with_a_smaller_one_is_pointed_out(
+    tmp_path: Path, backend: str, request: pytest.FixtureRequest
+) -> None:
+    address = str(tmp_path / "app.db") if backend == "sqlite" else request.getfixturevalue("pg_dsn")
+    inserted(address, [("2", None, 1), ("10", "2", 2), ("11", "10", 3)])
+    saver_of: Any = SqliteSaver if backend == "sqlite" else PostgresSaver
+    with saver_of.from_conn_string(address) as saver:
+        resumed = saver.get_tuple(place("t"))
+    assert resumed.config["configurable"]["checkpoint_id"] == "2"
+    turns = run("turns", "--store", address, "t", "--json")
+    assert [turn["question"] for turn in turns.document["turns"]] == ["q1"]
+    assert (turns.document["head"], turns.document["branches"]) == ("2", ["11"])
+    noted = run("turns", "--store", address, "t").err
+    assert "clock skew: checkpoints whose id sorts before their parent's: 1" in noted
+    assert "the head 2 has a child with a smaller id (10)" in run("branches", "--store", address, "t").err
+    followed = run("turns", "--store", address, "t", "--branch", "11", "--json").document
+    assert [turn["question"] for turn in followed["turns"]] == ["q1", "q2", "q3"]
+    # The least id is not the first row, nor the greatest the last.
+    (thread,) = run("threads", "--store", address, "--json").document
+    assert (thread["first"], thread["last"]) == ("2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z")
+    assert run("threads", "--store", address, "--since", "2026-01-03", "--json").document == [thread]
+    assert run("gaps", "--store", address, "--since", "2026-01-03", "--json").code == 0
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("", None, 1), ("b", "", 2), ("c", "b", 3)],  # the first row's id is empty
+        [("a", "", 1), ("b", "a", 2), ("c", "b", 3)],  # no parent is an empty one
+        [("a", None, 1), ("b", None, 2), ("c", None, 3)],  # no row names a parent
+        [("a", "", 1), ("b", "", 2), ("c", "", 3)],
+    ],
+)
+def test_rows_with_empty_ids_times_and_parents_follow_each_other_by_id_and_none_is_called_lost(
+    tmp_path: Path, backend: str, rows: list[ById], request: pytest.FixtureRequest
+) -> None:
+    address = str(tmp_path / "app.db") if backend == "sqlite" else request.getfixturevalue("pg_dsn")
+    inserted(address, rows, ts=False)
+    turns = run("turns", "--store", address, "t", "--json").document
+    assert (turns["turns_by"], turns["total"], turns["total_is"]) == ("questions", 3, "exact")
+    assert [
+        (
+            turn["question"],
+            turn["retained"],
+            turn["last_checkpoint"],
+            sorted(turn["keys_written"]),
+            "ended" in turn,
+        )
+        for turn in turns["turns"]
+    ] == [(f"q{n}", True, rows[n - 1][0], ["messages", "plan"], False) for n in (1, 2, 3)]
+    for turn in (1, 2, 3):
+        shown = run("show", "--store", address, "t", "plan", "--turn", str(turn), "--json").document
+        assert (shown["value"], shown["turns_written"]) == (f"p{turn}", [1, 2, 3])
+        assert (shown["checkpoint"], shown["written"]["checkpoint"]) == (rows[turn - 1][0],) * 2
+    assert run("gaps", "--store", address, "t", "--json").document["gaps"] == []
+    (thread,) = run("threads", "--store", address, "--json").document
+    assert "first" not in thread
+    assert "last" not in thread
 
 
 @pytest.mark.parametrize(

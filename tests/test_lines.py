@@ -14,7 +14,7 @@ from turnstate.history.lines import Branch, forest, matching
 from turnstate_backends.interface import Checkpoint
 
 
-def row(id: str, parent: str | None = None, step: int | None = 0, source: str = "loop") -> Checkpoint:
+def row(id: str, parent: str | None = None, step: int | None = 0, source: str | None = "loop") -> Checkpoint:
     return Checkpoint(id, parent, source, step, None)
 
 
@@ -53,6 +53,15 @@ def test_a_parent_that_a_saver_cleared_is_stitched_as_well() -> None:
     line = forest([ROOT, row("20", None, 9), row("21", "20", 10)]).line("21")
     assert [r.id for r in line.rows] == ["10", "20", "21"]
     assert line.seams == {1}
+
+
+def test_rows_that_tell_neither_a_parent_nor_a_step_follow_each_other_without_a_seam() -> None:
+    line = forest(row(id, None, None, None) for id in ("3", "1", "2")).line("3")
+    assert ([r.id for r in line.rows], line.seams) == (["1", "2", "3"], frozenset())
+    lost = forest([row("1", None, None, None), row("2", None, 7)]).line("2")
+    assert ([r.id for r in lost.rows], lost.seams) == (["1", "2"], frozenset({1}))
+    by_its_id = row("1f1ecbb1-20be-635e-8006-d0fce39eff2c", None, None, None)  # step 6
+    assert forest([row("1", None, None, None), by_its_id]).line(by_its_id.id).seams == frozenset({1})
 
 
 def test_two_beginnings_are_never_stitched_to_each_other() -> None:
@@ -142,7 +151,8 @@ def test_any_forest_gives_one_line_without_repeats_in_any_row_order(
     assert len(ids) == len(set(ids))
     assert ids[-1] == max(r.id for r in rows)
     for i in range(1, len(ids)):
-        assert (line.rows[i].parent == ids[i - 1]) or i in line.seams
+        tells_nothing = line.rows[i].parent is None and line.rows[i].step is None
+        assert (line.rows[i].parent == ids[i - 1]) or (i in line.seams) != tells_nothing
     shuffled = list(rows)
     random.Random(seed).shuffle(shuffled)
     again = forest(shuffled).line(forest(shuffled).head)

@@ -12,7 +12,7 @@ import typer
 from turnstate.commands import options, session
 from turnstate.commands.complete import complete_thread
 from turnstate.commands.exits import CLEAN, FOUND
-from turnstate.commands.threads import time_of
+from turnstate.commands.threads import span_of
 
 if TYPE_CHECKING:
     from turnstate.history.gaps import GapReport
@@ -118,7 +118,7 @@ def _active(
     listed = store.threads(limit=most if after is None else None, pattern=pattern)
     rows = (row for row in listed if ns in row.namespaces)
     if after is not None:
-        rows = (row for row in rows if (last := time_of(store, row, row.last)) and last >= after)
+        rows = (row for row in rows if (last := span_of(store, row)[1]) and last >= after)
     return islice(rows, most)
 
 

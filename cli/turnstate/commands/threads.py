@@ -60,11 +60,11 @@ def threads(
         for row in rows:
             if most is not None and len(lines) >= most:
                 break
-            last = time_of(opened, row, row.last)
+            first, last = span_of(opened, row)
             if after is not None and (last is None or last < after):
                 continue
             total = _turns(opened, row, messages, turns_by) if turns else None
-            lines.append((row, time_of(opened, row, row.first), last, total))
+            lines.append((row, first, last, total))
     if out.form == "text":
         from turnstate.render.listings import write_namespaces, write_threads
 
@@ -85,17 +85,30 @@ def threads(
     raise typer.Exit(CLEAN)
 
 
-def time_of(store: Store, row: ThreadRow, checkpoint: str) -> datetime | None:
-    """When a checkpoint of whichever namespace was made: by its id, else by what is stored in it."""
+def span_of(store: Store, row: ThreadRow) -> tuple[datetime | None, datetime | None]:
+    """When the first and the last checkpoint of a thread were made, in whichever namespace.
+
+    The least and the greatest id tell, where ids are made of time. Others need not sort by it (``"10"`` comes before
+    ``"2"``), so then every row is asked for what is stored in it.
+    """
     from turnstate.history.ids import id_time
     from turnstate.history.times import parse_time
 
-    if found := id_time(checkpoint):
-        return found
-    for ns in row.namespaces:
-        if stored := store.times(row.id, ns, [checkpoint]).get(checkpoint):
-            return parse_time(stored)
-    return None
+    def by_id(checkpoint: str) -> datetime | None:
+        return id_time(checkpoint) or parse_time(checkpoint)  # before LangGraph 0.2 an id was a time stamp
+
+    first, last = by_id(row.first), by_id(row.last)
+    if first is not None and last is not None:
+        return first, last
+    times = [
+        found
+        for ns in row.namespaces
+        for ids in [[checkpoint.id for checkpoint in store.checkpoints(row.id, ns)]]
+        for stored in [store.times(row.id, ns, ids)]
+        for id in ids
+        if (found := by_id(id) or parse_time(stored.get(id, "")))
+    ]
+    return min(times, default=None), max(times, default=None)
 
 
 def _turns(store: Store, row: ThreadRow, messages: str, turns_by: str | None) -> tuple[int, str] | None:

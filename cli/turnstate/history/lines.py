@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from turnstate.history.ids import id_step
 from turnstate_backends.interface import Checkpoint
 
 
@@ -20,7 +21,7 @@ class Line:
     Attributes:
         rows: The checkpoints on the line, root first.
         seams: Indices of rows whose link to the row before is missing: the line was stitched there
-            to the latest older island. Never holds 0.
+            to the latest older island. Never holds 0, nor a row that tells neither a parent nor a step.
         front_missing: The first row had a predecessor that is not kept (its parent id leads nowhere, or is
             empty although the row is not a first step). Also true of a first run saved by one row only;
             ``front_dangling`` tells the sure case.
@@ -106,7 +107,8 @@ class Forest:
     def line(self, tip: str) -> Line:
         """The whole line of ``tip``; islands that pruning has cut apart are stitched in order of their ids.
 
-        A first row without a parent that is a beginning has nothing put before it.
+        A first row without a parent that is a beginning has nothing put before it. One that records neither a parent
+        nor a step, as applications insert them, follows the row before: nothing shows that one is missing between.
         """
         rows = self.chain(tip)
         seams: list[int] = []  # positions counted from the tip's end
@@ -118,7 +120,8 @@ class Forest:
                 break
             island = self.chain(older)
             passed.update(row.id for row in island)
-            seams.append(len(rows))
+            if _had_predecessor(rows[0]):
+                seams.append(len(rows))
             rows = island + rows
         first = rows[0]
         return Line(
@@ -165,6 +168,11 @@ def is_beginning(row: Checkpoint) -> bool:
     """Whether nothing came before the row: a first input is step -1, ``update_state`` on an empty thread step 0."""
     first = row.step == -1 or (row.source == "update" and row.step == 0)
     return not row.parent and (first or is_anchor(row))
+
+
+def _had_predecessor(row: Checkpoint) -> bool:
+    """Whether a row that is no beginning tells of one before it: by a parent's id, or by its step."""
+    return bool(row.parent) or row.step is not None or id_step(row.id) is not None
 
 
 def is_anchor(row: Checkpoint) -> bool:

@@ -315,13 +315,13 @@ class _UnknownSteps:
             for row in history.line.rows[max(i - 1, 0) : i + 1]
         }
         self.versions = history.store.versions(history.thread, history.ns, around) if around else {}
-        self._last: tuple[str, dict[str, Entries]] = ("", {})
+        self._last: tuple[str | None, dict[str, Entries]] = (None, {})
 
     def keys_written(self, i: int) -> Iterator[Key]:
         history = self.history
         row = history.line.rows[i]
-        before = history.line.rows[i - 1].id if i else ""
-        old_versions = self.versions.get(before, {})
+        before = history.line.rows[i - 1].id if i else None
+        old_versions = {} if before is None else self.versions.get(before, {})
         changed = [
             channel
             for channel, version in self.versions.get(row.id, {}).items()
@@ -330,7 +330,7 @@ class _UnknownSteps:
         ]
         old = self._last[1] if self._last[0] == before else {}
         missing = [channel for channel in changed if channel not in old]
-        old = {**old, **self._mappings(before, missing)} if before else {}
+        old = {} if before is None else {**old, **self._mappings(before, missing)}
         new = self._mappings(row.id, changed)
         self._last = (row.id, new)
         for channel in changed:
