@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import operator
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langgraph.checkpoint.base import id as made_ids
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
@@ -516,3 +519,99 @@ def test_of_the_human_messages_of_a_task_that_was_resumed_the_users_words_are_qu
     if not writes_kept:
         change(path, "DELETE FROM writes WHERE channel = 'messages'")
     assert questions(path) == ["q1", "In Aarhus", "q2"]
+    with open_store(str(path)) as store:
+        turns = ThreadHistory(store, "t").turns
+    # An answer without words proves no message to be the user's.
+    assert (turns.total_is, turns.doubt) == (("estimate", "nodes") if answer is True else ("exact", None))
+
+
+@pytest.mark.parametrize("name", ["researcher", None])
+def test_what_a_sub_agent_says_after_an_approval_is_no_question_by_its_name_and_else_makes_the_total_unsure(
+    tmp_path: Path, name: str | None
+) -> None:
+    path = tmp_path / "store.db"
+    agent = StateGraph(State).add_node("approve", lambda state: {"x": interrupt("go on?")})
+    agent.add_node("say", lambda state: {"messages": [HumanMessage("Aarhus has a harbour", name=name)]})
+    agent.add_edge(START, "approve").add_edge("approve", "say")
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        builder = StateGraph(State).add_node("agent", agent.compile()).add_edge(START, "agent")
+        graph = builder.compile(checkpointer=saver)
+        for number in (1, 2):
+            graph.invoke({"messages": [HumanMessage(f"q{number}")]}, CONFIG)
+            graph.invoke(Command(resume="yes"), CONFIG)
+    with open_store(str(path)) as store:
+        turns = ThreadHistory(store, "t").turns
+    said = (turns.total, turns.total_is, turns.doubt)
+    assert said == ((2, "exact", None) if name else (4, "estimate", "nodes"))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], int]], None]:
+    """Sets the clock that ids are made with, as another process or machine would have it: no id need be later."""
+
+    def set_to(nanoseconds: Callable[[], int]) -> None:
+        def time_ns() -> int:
+            monkeypatch.setattr(made_ids, "_last_v6_timestamp", None)
+            return nanoseconds()
+
+        monkeypatch.setattr(made_ids, "time", SimpleNamespace(time_ns=time_ns))
+
+    return set_to
+
+
+def test_questions_that_a_clock_which_stepped_back_cut_off_are_branches_of_what_langgraph_resumed(
+    tmp_path: Path, clock: Callable[[Callable[[], int]], None]
+) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(State).add_node("a", answer).add_edge(START, "a").compile(checkpointer=saver)
+        for number, offset in enumerate((0, 0, -3600, -3000, 60), 1):
+            clock(lambda offset=offset: time.time_ns() + offset * 10**9)  # type: ignore[misc]
+            graph.invoke({"messages": [HumanMessage(f"q{number}")]}, CONFIG)
+        held = graph.get_state(CONFIG).values
+    assert [m.content for m in held["messages"] if m.type == "human"] == ["q1", "q2", "q5"]
+    assert questions(path) == ["q1", "q2", "q5"]
+    assert [shown(path, "x", turn).value for turn in (1, 2, 3)] == ["x1", "x2", "x3"]
+    listed = run("branches", "--store", str(path), "t", "--json")
+    branches = listed.document["branches"][1:]
+    assert [branch["forked_by"]["kind"] for branch in branches] == ["skewed", "skewed"]
+    noted = run("turns", "--store", str(path), "t").err
+    assert "clock skew: checkpoints whose id sorts before their parent's: 2" in noted
+    for branch, asked_there in zip(branches, ("q3", "q4"), strict=True):
+        turns = run("turns", "--store", str(path), "t", "--branch", branch["tip"], "--json").document
+        assert [turn["question"] for turn in turns["turns"]] == ["q1", "q2", asked_there]
+
+
+@pytest.mark.parametrize("later", [0, -3600 * 10**9])
+def test_where_a_first_row_is_the_greatest_by_an_equal_or_a_stepped_back_time_langgraph_resumes_it(
+    tmp_path: Path, later: int, clock: Callable[[Callable[[], int]], None]
+) -> None:
+    path = tmp_path / "store.db"
+    # All ids of one moment: the step in them decides then, and the first input's, -1, sorts last.
+    # An id is made for the empty state too, which is not stored.
+    start = time.time_ns()
+    moments = itertools.chain(
+        itertools.repeat(start, 2), itertools.count(start + later, 1000 if later else 0)
+    )
+    clock(lambda: next(moments))
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(State).add_node("a", answer).add_edge(START, "a").compile(checkpointer=saver)
+        for number in (1, 2):
+            graph.invoke({"messages": [HumanMessage(f"q{number}")]}, CONFIG)
+        resumed = graph.get_state(CONFIG)
+    assert resumed.metadata is not None
+    assert resumed.metadata["step"] == -1
+    document = run("turns", "--store", str(path), "t", "--json").document
+    assert document["head"] == resumed.config["configurable"]["checkpoint_id"]
+    assert [(turn["question"], turn["status"]) for turn in document["turns"]] == [("q1", "unfinished")]
+    followed = [
+        run("turns", "--store", str(path), "t", "--branch", tip, "--json").document["turns"]
+        for tip in document["branches"]
+    ]
+    assert [[(t["question"], t["status"]) for t in turns] for turns in followed] == [
+        [("q1", "complete")],
+        [("q2", "complete")],
+    ]
+    assert "clock skew: checkpoints whose id sorts before their parent's: 2" in (
+        run("turns", "--store", str(path), "t").err
+    )

@@ -48,8 +48,8 @@ class Fork:
     Attributes:
         kind: ``edit``: a question from an older checkpoint. ``replay``: the graph was run again from there.
             ``two_writers``: two runs wrote on one checkpoint at once. ``edit_or_two_writers``: either, the rows
-            follow each other too closely. ``skewed``: a clock stepped back, so that the head has a child whose id
-            is smaller.
+            follow each other too closely. ``skewed``: a clock stepped back, so that LangGraph resumed the row that
+            the branch goes on from and not the branch, whose ids are smaller.
         checkpoint: The row with which the lines parted: the later one, on whichever of them it lies.
         words: The same in words.
         apart: Seconds between the rows that tell.
@@ -232,6 +232,9 @@ def _fork(along: ThreadHistory, limb: Limb, under: Limb) -> Fork | None:
         return Fork(
             "skewed", ours[0].id, "it goes on after the head with smaller ids: LangGraph resumes the head"
         )
+    if ours[0].id < shared.id:
+        words = "some clock stepped back, so its ids are smaller than that of the row it left: LangGraph resumed that"
+        return Fork("skewed", ours[0].id, words)
     earlier, later = sorted((ours, theirs), key=lambda rows: rows[0].id)
     first = later[0]
     if first.source == "fork":

@@ -68,7 +68,8 @@ class Findings:
         trimmed_at_front: Such a row shows that messages had been taken out before.
         removes: The graph takes messages out of the list: some write on the line did.
         perhaps_asked: A run saved in one row holds a human message with a ``name`` before an answer, or is the first
-            row and holds one after an answer: perhaps a node's.
+            row and holds one after an answer: perhaps a node's. Or a task that was given an answer wrote one that holds
+            none of its words.
         unseen: A run saved in one row took messages out of the list and holds no question: its own may be among them.
         parted: A row after a seam lacks human messages of the row before it: it may be another branch's.
         unreadable: An input wrote messages that cannot be read (encrypted, damaged); one question was assumed.
@@ -231,7 +232,9 @@ def _from_nodes(i: int, line: Line, step: Step, met: Met, found: Findings) -> No
         if any(is_outside(w) and w.channel != RESUME for w in on_parent):
             asked = met.new(_added(i, line, met.reader), at_input=False)
         elif resumed_tasks(on_parent):
-            asked = _in_the_users_words(met.new(_added(i, line, met.reader), at_input=False), on_parent)
+            asked = _in_the_users_words(
+                met.new(_added(i, line, met.reader), at_input=False), on_parent, found
+            )
         found.questions += [Question(m.text, i, i) for m in asked]
         met.unsure_of(i)
         return
@@ -247,20 +250,25 @@ def _from_nodes(i: int, line: Line, step: Step, met: Met, found: Findings) -> No
         new = met.new(humans, at_input=False, row=i)
         asked = new if is_outside(write) else ()
         if write.task in answered and not asked:
-            asked = _in_the_users_words(new, on_parent)
+            asked = _in_the_users_words(new, on_parent, found)
         found.questions += [Question(m.text, i, i) for m in asked]
         found.asides += [Aside(m.text, i, "node", node_of(write)) for m in new if m not in asked]
         found.asides += [Aside(m.text, i, "summary", node_of(write)) for m in humans if m.summary]
 
 
-def _in_the_users_words(humans: Sequence[Message], on_parent: Iterable[Write]) -> Sequence[Message]:
-    """Of the human messages of tasks that were given an answer, those that hold its text; else those without a name."""
-    answers = [decode(w.value) for w in on_parent if w.channel == RESUME and w.value.complete]
-    texts = [text for answer in answers for text in _texts_in(answer)]
+def _in_the_users_words(
+    humans: Sequence[Message], on_parent: Iterable[Write], found: Findings
+) -> Sequence[Message]:
+    """Of the human messages of tasks that were given an answer, those that hold its text; else those without a name,
+    which is a guess: a node of the task may have made them."""
+    given = [w.value for w in on_parent if w.channel == RESUME]
+    texts = [text for value in given if value.complete for text in _texts_in(decode(value))]
     for holds in (operator.eq, operator.contains):
-        if found := [m for m in humans if any(holds(m.text, text) for text in texts)]:
-            return found
-    return [m for m in humans if not m.name]
+        if in_words := [m for m in humans if any(holds(m.text, text) for text in texts)]:
+            return in_words
+    nameless = [m for m in humans if not m.name]
+    found.perhaps_asked |= bool(nameless) and all(value.complete for value in given)
+    return nameless
 
 
 def _texts_in(value: Any) -> Iterator[str]:
