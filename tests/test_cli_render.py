@@ -6,11 +6,11 @@ import io
 import json
 import math
 import time
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from turnstate.history.jsonform import jsonable
 from turnstate.history.query import queryable
@@ -85,6 +85,18 @@ def test_hostile_text_in_json_is_escaped_and_keeps_its_meaning(text: str, ascii_
         (Tagged("m.C", {"a": [b""]}), {"$type": "m.C", "$value": {"a": [{"$type": "bytes", "$base64": ""}]}}),
         (Tagged("m.Secret", "***", masked=True), {"$type": "m.Secret", "$value": "***", "$masked": True}),
         (Absent("encrypted", {"bytes": 3}), {"$absent": "encrypted", "bytes": 3}),
+        ([1, 2.5, True, -(2**80)], [1, 2.5, True, -(2**80)]),
+        ([1.0, None, "a"], [1.0, None, "a"]),
+        (
+            [math.inf, -math.inf],
+            [{"$type": "float", "$value": "Infinity"}, {"$type": "float", "$value": "-Infinity"}],
+        ),
+        ([0.5, math.nan], [0.5, {"$type": "float", "$value": "NaN"}]),
+        ([1e308, 1e308], [1e308, 1e308]),
+        (
+            [2**14000, -(2**14000)],
+            [{"$type": "int", "$value": hex(2**14000)}, {"$type": "int", "$value": hex(-(2**14000))}],
+        ),
     ],
 )
 def test_every_kind_of_value_has_one_json_form(value: Any, form: Any) -> None:

@@ -6,7 +6,6 @@ import operator
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from langgraph.channels.ephemeral_value import EphemeralValue
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
+from msgspec.structs import replace
 from typing_extensions import TypedDict
 
 from conversations import CONVERSATIONS, Exchange, run

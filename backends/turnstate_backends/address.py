@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote
+
+from msgspec import Struct
 
 from turnstate_backends.interface import StoreError
 
@@ -56,8 +57,7 @@ _IN_PAIR = re.compile(
 _HOST_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::(\d*))?")
 
 
-@dataclass(frozen=True, slots=True)
-class SqliteAddress:
+class SqliteAddress(Struct, frozen=True):
     """A SQLite file.
 
     Attributes:
@@ -69,8 +69,7 @@ class SqliteAddress:
     display: str
 
 
-@dataclass(frozen=True, slots=True)
-class PostgresAddress:
+class PostgresAddress(Struct, frozen=True):
     """A PostgreSQL database.
 
     Attributes:
@@ -80,13 +79,15 @@ class PostgresAddress:
         secrets: Every spelling in which a secret of this address could turn up in a message.
     """
 
-    params: Mapping[str, str] = field(repr=False)
+    params: Mapping[str, str]
     display: str
-    secrets: frozenset[str] = field(repr=False, default=frozenset())
+    secrets: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(display={self.display!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class SaverAddress:
+class SaverAddress(Struct, frozen=True):
     """A saver that the user's own code makes.
 
     Attributes:

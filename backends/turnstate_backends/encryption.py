@@ -11,7 +11,8 @@ Format: ``langgraph.checkpoint.serde.encrypted.EncryptedSerializer.from_pycrypto
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from turnstate_backends.values import Stored
 

@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Any
 
+from msgspec import Raw
+
 from turnstate_backends import packed, payload
 from turnstate_backends.instances import is_plain
 from turnstate_backends.values import Stored
@@ -22,7 +24,6 @@ _PLAIN = frozenset({"null", "empty", "bytes", "bytearray"})
 # Numbers are measured, not built: Python refuses to build long ones.
 _SCAN = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len).raw_decode
 _ARRAY, _MAP, _EXT = 0xDD, 0xDF, 0xC9
-_NEAR = 1024  # bytes before the map that is looked for
 _SIZED = frozenset({0xDB, 0xC6, _EXT})  # text, bytes, extension
 _ANY_NAME = range(packed.CLASS_OF_ONE, packed.PYDANTIC_2 + 1)
 
@@ -123,6 +124,9 @@ def entries(stored: Stored) -> dict[Any, Stored] | None:
         return {key: _json_slice(text[start:end], errors) for key, start, end in pairs}
     if kind != "msgpack":
         return None
+    cut = packed.named(stored.data) if stored.complete else None
+    if cut is not None:
+        return {name: _slice(value) for name, value in cut.items()}
     count = _count(stored, _MAP)
     return None if count is None else dict(_items(stored, count, keyed=True))
 
@@ -133,38 +137,12 @@ def picked(stored: Stored, field: str, names: Collection[str]) -> dict[str, Stor
     Returns:
         None unless the payload is whole and has them all: :func:`entries` then tells what is wrong.
     """
-    try:
-        count = _count(stored, _MAP) if stored.complete and _encoding(stored) == "msgpack" else None
-        found = None if count is None else _picked(stored, count, field, frozenset(names))
-    except (packed.EndsEarly, packed.Damage, Unreadable, Cut):
-        return None
-    return found if found is not None and len(found) == len(names) else None
-
-
-def _picked(stored: Stored, count: int, field: str, names: Collection[str]) -> dict[str, Stored] | None:
-    data = stored.data
-    skipper = packed.Skipper(
-        data, stored.size, packed.body(data), upto=_NEAR
-    )  # the map stands near the front
-    for left in range(count - 1, -1, -1):
-        start = skipper.position
-        if _key(data[start : skipper.skip()]) != field:
-            skipper.skip()
-            continue
-        family, length = packed.header(data, skipper.position)
-        if family != _MAP:
-            return None
-        found: dict[str, Stored] = {}
-        skipper = packed.Skipper(data, stored.size, packed.body(data, skipper.position))
-        for _ in range(length):
-            start = skipper.position
-            name = _key(data[start : skipper.skip()])
-            start, end = skipper.position, skipper.skip()
-            if name in names:
-                found[name] = Stored("msgpack", data[start:end], end - start)
-        for _ in range(2 * left):
-            skipper.skip()
-        return found if skipper.position == stored.size else None
+    with suppress(Unreadable):
+        if stored.complete and _encoding(stored) == "msgpack":
+            fields = packed.named(stored.data) or {}
+            values = packed.named(fields[field]) if field in fields else None
+            if values is not None and all(name in values for name in names):
+                return {name: _slice(values[name]) for name in names}
     return None
 
 
@@ -233,6 +211,11 @@ def class_name(stored: Stored) -> str | None:
     if code not in names:
         raise Unreadable("no such extension is known")
     return names[code]
+
+
+def _slice(value: Raw) -> Stored:
+    data = bytes(value)
+    return Stored("msgpack", data, len(data))
 
 
 def _encoding(stored: Stored) -> str:

@@ -7,9 +7,10 @@ never decides what a turn is. All reads of one opened store see one state of it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Protocol, Self
+
+from msgspec import Struct
 
 from turnstate_backends.values import Absent, Stored
 
@@ -45,8 +46,7 @@ def damage_of(found: Mapping[str, Stored | Absent]) -> Absent | None:
     return whole if isinstance(whole, Absent) else None
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadRow:
+class ThreadRow(Struct, frozen=True):
     """One thread, read from keys alone.
 
     Attributes:
@@ -66,8 +66,7 @@ class ThreadRow:
     head: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """One checkpoint row without its state.
 
     Attributes:
@@ -108,8 +107,7 @@ def delta_updates(counters: object) -> tuple[int | None, ...]:
     return tuple(n if isinstance(n, int) and not isinstance(n, bool) else None for n in numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """One row of ``writes`` / ``checkpoint_writes``: what a task wrote on top of a checkpoint.
 
     Attributes:
@@ -131,8 +129,7 @@ class Write:
     rank: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class WholeRow:
+class WholeRow(Struct, frozen=True):
     """One checkpoint row as ``SqliteSaver`` would hold it.
 
     Attributes:
@@ -149,8 +146,8 @@ class WholeRow:
     parent: str | None
     state: Stored
     metadata: bytes | None
-    missing: Mapping[str, str] = field(default_factory=dict)
-    apart: Mapping[str, tuple[str, Stored]] = field(default_factory=dict)
+    missing: Mapping[str, str] = {}
+    apart: Mapping[str, tuple[str, Stored]] = {}
 
 
 def source_of(stored: object) -> str | None:

@@ -10,6 +10,9 @@ import struct
 from functools import cache
 from typing import Any
 
+from msgspec import MsgspecError, Raw
+from msgspec.msgpack import Decoder
+
 CLASS_OF_ONE = 0
 CLASS_OF_MANY = 1
 CLASS_OF_FIELDS = 2
@@ -75,7 +78,29 @@ def extent(data: bytes) -> int:
         EndsEarly: The value is longer than the data.
         Damage: It is not msgpack, or nests too deeply.
     """
-    return Skipper(data, len(data)).skip()
+    return len(data) if _cut(data, Raw) is not None else Skipper(data, len(data)).skip()
+
+
+def named(data: bytes | Raw) -> dict[str, Raw] | None:
+    """The values of a map by their names, cut in C and not copied; ``bytes()`` of one is its payload.
+
+    Returns:
+        None unless the data is one whole map whose keys are all UTF-8 text: stepping over it tells what it is.
+    """
+    values: dict[str, Raw] | None = _cut(data, dict[str, Raw])
+    return values
+
+
+def _cut(data: bytes | Raw, form: Any) -> Any:
+    try:
+        return _decoder(form).decode(data)
+    except (MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+@cache
+def _decoder(form: Any) -> Any:
+    return Decoder(form)
 
 
 class Skipper:
@@ -85,7 +110,6 @@ class Skipper:
         data: The bytes at hand.
         size: Bytes of the whole, which bounds every length that a header may claim.
         start: Where in ``data`` the first value begins.
-        upto: Bytes that are enough for the values to be stepped over; all that follow when None.
 
     Attributes:
         position: Where in ``data`` the next value begins.
@@ -93,13 +117,13 @@ class Skipper:
 
     __slots__ = ("_deep", "_ends", "_start", "_unpacker", "position")
 
-    def __init__(self, data: bytes, size: int, start: int = 0, upto: int | None = None) -> None:
+    def __init__(self, data: bytes, size: int, start: int = 0) -> None:
         import msgpack
 
         self._ends = msgpack.OutOfData
         self._deep = msgpack.StackError
         self._unpacker = msgpack.Unpacker(None, max_buffer_size=max(len(data), size, 16))
-        self._unpacker.feed(memoryview(data)[start : None if upto is None else start + upto])
+        self._unpacker.feed(memoryview(data)[start:])
         self._start = self.position = start
 
     def skip(self) -> int:

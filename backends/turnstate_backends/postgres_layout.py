@@ -6,9 +6,9 @@ Knows tables and columns, and no row of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from psycopg import sql
 
 from turnstate_backends.interface import StoreError
@@ -57,8 +57,7 @@ _SHALLOW: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     """One of the store's tables as the catalogue has it."""
 
     columns: frozenset[str]

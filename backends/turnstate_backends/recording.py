@@ -13,8 +13,10 @@ import sqlite3
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate_backends import payload
 from turnstate_backends.interface import Store, StoreError, WholeRow, Write
@@ -67,8 +69,7 @@ _ADD_APART = f"INSERT OR IGNORE INTO {APART_TABLE} VALUES ({_T}, {_T}, {_T}, {_T
 _BESIDE = ("-wal", "-shm", "-journal")
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """A part of one line of a thread's root graph.
 
     Attributes:
@@ -82,8 +83,7 @@ class Cut:
     until: str | None = None
 
 
-@dataclass(slots=True)
-class Copied:
+class Copied(Struct):
     """What of one thread went into a recording.
 
     Attributes:

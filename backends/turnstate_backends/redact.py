@@ -11,10 +11,12 @@ import hmac
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from turnstate_backends import detectors, packed, payload
 from turnstate_backends.encryption import is_sealed, unsealed
@@ -47,8 +49,7 @@ _REMEMBERED = (
 )  # bytes of instances whose outcome is kept: neighbouring checkpoints share most of theirs
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """What has to go.
 
     Attributes:
@@ -70,16 +71,14 @@ class Rules:
         return bool(self.keys or self.patterns or self.personal)
 
 
-@dataclass(frozen=True, slots=True)
-class _Within:
+class _Within(Struct, frozen=True):
     """Under a name or in a class whose every text goes."""
 
     detector: Detector
     numbers: bool
 
 
-@dataclass(slots=True)
-class Found:
+class Found(Struct):
     """What went.
 
     Attributes:
@@ -91,8 +90,8 @@ class Found:
     """
 
     places: Counter[tuple[Detector, str]] = field(default_factory=Counter)
-    distinct: set[str] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
+    distinct: set[str] = set()
+    names: set[str] = set()
     sealed: int = 0
     opened: int = 0
 

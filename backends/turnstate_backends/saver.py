@@ -13,9 +13,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate_backends.address import SaverAddress
 from turnstate_backends.assembly import assembled
@@ -40,8 +42,7 @@ _HEAD = 1024  # bytes kept of each write; the rest is fetched when it is asked f
 _PLAIN = (str, int, float, bool, type(None))
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """What is small in a ``CheckpointTuple``.
 
     Attributes:

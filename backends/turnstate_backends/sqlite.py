@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate_backends import heads, payload
 from turnstate_backends.encryption import has_key, is_sealed, unsealed
@@ -144,8 +146,7 @@ _SHORT_BYTES = 2048
 _SHORT_OR_ROWID = f"CASE WHEN octet_length(value) > {_SHORT_BYTES} THEN rowid ELSE CAST(value AS BLOB) END"
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """How this file names LangGraph's columns.
 
     Attributes:
@@ -494,8 +495,7 @@ def _some(names: Sequence[str]) -> str:
     return shown if len(names) <= 12 else f"{shown}, … ({len(names)} in all)"
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(Struct, frozen=True):
     """One checkpoint payload, cut into channels."""
 
     values: Mapping[str, Stored]

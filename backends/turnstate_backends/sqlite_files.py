@@ -17,8 +17,9 @@ import os
 import struct
 import sys
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 # Offsets of https://www.sqlite.org/fileformat2.html (§1.3, §4.1) and of SQLite's os_unix.c.
 HEADER_BYTES = 100
@@ -173,8 +174,7 @@ def _locked_elsewhere(descriptor: int, kind: int, byte: int) -> bool:
     return bool(struct.unpack_from("@h", found, position)[0] != fcntl.F_UNLCK)
 
 
-@dataclass(slots=True)
-class UnlockedFiles:
+class UnlockedFiles(Struct):
     """A database file and its WAL, read without locks: each block is checked to belong to one state.
 
     The database file must keep size and time stamp. The WAL may grow, since a reader ignores frames
@@ -187,8 +187,8 @@ class UnlockedFiles:
 
     main: int
     wal: int | None
-    _main_mark: tuple[int, int] = field(init=False)
-    _wal_header: bytes = field(init=False, default=b"")
+    _main_mark: tuple[int, int] = (0, 0)
+    _wal_header: bytes = b""
 
     def __post_init__(self) -> None:
         self._main_mark = self._mark()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from turnstate_backends import packed, payload
 from turnstate_backends.packed import Damage, Ext
@@ -24,8 +25,7 @@ class Pairs(list[tuple[Node, Node]]):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(Struct, frozen=True):
     """Null, true, false or a number.
 
     Attributes:

@@ -8,8 +8,9 @@ and nothing here is ever an instance of a class that a store names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct
 
 AbsenceKind = Literal[
     "empty",  # the channel exists in this checkpoint and holds no value
@@ -20,8 +21,7 @@ AbsenceKind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Tagged:
+class Tagged(Struct, frozen=True):
     """What was an instance of a class when it was stored.
 
     Attributes:
@@ -38,8 +38,7 @@ class Tagged:
     masked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Struct, frozen=True):
     """Why a value that was looked for cannot be given. Never equal to a stored null.
 
     Attributes:
@@ -49,11 +48,10 @@ class Absent:
     """
 
     kind: AbsenceKind
-    stored: Mapping[str, Any] = field(default_factory=dict)
+    stored: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """A payload as the store holds it, not decoded.
 
     Attributes:
@@ -67,7 +65,15 @@ class Stored:
     type: str | None
     data: bytes
     size: int
-    encrypted: bool = field(default=False, compare=False)
+    encrypted: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Stored:
+            return NotImplemented
+        return (self.type, self.data, self.size) == (other.type, other.data, other.size)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.data, self.size))
 
     @property
     def complete(self) -> bool:

@@ -6,8 +6,9 @@ A value is replaced where it stands, by its offsets, so that comments, order and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from turnstate.checking.compare import differences
 from turnstate.checking.expectations import Expectation, ExpectationFile
@@ -19,16 +20,14 @@ from turnstate.checking.writing import Unwritable, toml_text, writable
 from turnstate.history.jsonform import room_for_depth
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A condition that now expects what there is; ``finding`` has what it expected and what there is."""
 
     expectation: Expectation
     finding: Finding
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """A condition that fails and stays as it is, and why."""
 
     expectation: Expectation
@@ -36,8 +35,7 @@ class Kept:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(Struct, frozen=True):
     """A file's new text, what changed in it, and what could not be accepted."""
 
     text: str
@@ -45,8 +43,7 @@ class Acceptance:
     kept: tuple[Kept, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Edit:
+class _Edit(Struct, frozen=True):
     start: int
     stop: int
     text: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from turnstate.checking.spots import Path, Spot, line_and_column, spots_in
 from turnstate.checking.vocabulary import KINDS, Kind, KindName, Term, kind_named, kind_of
@@ -21,8 +22,7 @@ TOP: Mapping[str, str] = {
 _AT = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(Struct, frozen=True):
     """One ``[[expect]]`` table.
 
     Attributes:
@@ -72,8 +72,7 @@ class Expectation:
         return " ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectationFile:
+class ExpectationFile(Struct, frozen=True):
     """One file.
 
     Attributes:
@@ -91,8 +90,7 @@ class ExpectationFile:
     spots: Mapping[Path, Spot]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something wrong with a file.
 
     Attributes:

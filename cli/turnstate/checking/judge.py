@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from turnstate.checking import compare
 from turnstate.checking.expectations import Expectation
@@ -26,8 +27,7 @@ Status = Literal["holds", "fails", "error", "not_run"]
 _NOT_THERE = ("no_such_key", "not_yet_written", "removed")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What a condition was held against.
 
     Attributes:
@@ -45,8 +45,7 @@ class Found:
         return self.outcome == "value"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One condition of an expectation.
 
     Attributes:
@@ -66,8 +65,7 @@ class Finding:
     tolerance: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """How an expectation came out.
 
     Attributes:
@@ -87,7 +85,7 @@ class Result:
     findings: tuple[Finding, ...] = ()
     turn: int | None = None
     checkpoint: str | None = None
-    reading: Reading | None = field(default=None, repr=False)
+    reading: Reading | None = None
     since: End | None = None
     message: str = ""
     hint: str = ""
@@ -353,8 +351,7 @@ _JUDGES: Mapping[str, Callable[[Expectation, ThreadHistory], Result]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CheckReport:
+class CheckReport(Struct, frozen=True):
     """How the expectations of some files came out, in their order."""
 
     results: tuple[Result, ...]

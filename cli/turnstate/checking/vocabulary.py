@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Literal, get_args
+
+from msgspec import Struct
 
 from turnstate.history.query import QueryError, compiled
 from turnstate.history.reading import Outcome
@@ -19,8 +20,7 @@ from turnstate.history.turns import Status, TurnsBy
 KindName = Literal["value", "change", "turn", "thread"]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """What may stand behind a name.
 
     Attributes:
@@ -36,8 +36,7 @@ class Form:
     choices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """One name.
 
     Attributes:
@@ -57,8 +56,7 @@ class Term:
     beside: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """One kind of expectation.
 
     Attributes:
@@ -71,7 +69,7 @@ class Kind:
     name: KindName
     words: str
     subject: str | None
-    terms: tuple[Term, ...] = field(repr=False)
+    terms: tuple[Term, ...]
 
     @property
     def all_terms(self) -> Mapping[str, Term]:

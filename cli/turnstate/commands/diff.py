@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from msgspec import Struct
 
 from turnstate.commands import options, places, session
 from turnstate.commands.exits import BY_OUTCOME, CLEAN, FOUND, NO_LONGER_RETAINED, UNREADABLE, Missed, Refused
@@ -66,8 +66,7 @@ one of them has had, and 5 with it where turns are no longer retained and nothin
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """Which two rows are meant.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import typer
+from msgspec import Struct
 
 from turnstate.commands import options
 from turnstate.commands.exits import Missed
@@ -21,8 +21,7 @@ NO_BRANCH = "a checkpoint is read on its own line; leave --branch out."
 _RANGE = re.compile(r"(-?\d{1,9})?\.\.(-?\d{1,9})?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class When:
+class When(Struct, frozen=True):
     """What was asked for: ``checkpoint``, else ``at``, else the end or start of ``turn``."""
 
     turn: int

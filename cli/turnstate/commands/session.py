@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import typer
+from msgspec import Struct
 
 from turnstate.commands.address import redacted, remember_secrets, store_address
 from turnstate.commands.exits import BY_OUTCOME, USAGE, Missed, Refused
@@ -29,8 +29,7 @@ _MESSAGES = "messages"  # the conversation's channel unless --messages names ano
 _NEAREST_AMONG = 1000  # the latest threads, to look for a name like the one that was typed
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """Where a command writes and in which form."""
 
     screen: Screen

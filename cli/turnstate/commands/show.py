@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import replace
 
 from turnstate.commands import options, places, session
 from turnstate.commands.exits import BY_OUTCOME, Refused

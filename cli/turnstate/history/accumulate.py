@@ -8,8 +8,9 @@ Nothing here reads a store.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from turnstate.history.messages import CLASSES, ROLES
 from turnstate_backends import heads, pieces
@@ -28,8 +29,7 @@ class Unfit(Exception):
     """A rule cannot take these payloads; the text says why, without content."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One way of adding up.
 
     Attributes:
@@ -136,8 +136,7 @@ def _union(state: Mapping[bytes, Stored], writes: Sequence[Stored]) -> dict[byte
 # Messages: the state is a tuple of them.
 
 
-@dataclass(frozen=True, slots=True)
-class _Message:
+class _Message(Struct, frozen=True):
     """A message as its reducer sees it.
 
     Attributes:

@@ -6,8 +6,9 @@ Pure functions over two histories. A turn is the same by its number; whether it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from turnstate.history.changes import DiffReport, Standpoint, diff_report
 from turnstate.history.places import Miss, Place, turn_place
@@ -16,8 +17,7 @@ from turnstate.history.thread import ThreadHistory
 Side = Literal["from", "to"]
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """One turn of both.
 
     Attributes:
@@ -43,8 +43,7 @@ class Compared:
         return [miss.outcome for _, miss in self.missing] == ["no_such_turn"]
 
 
-@dataclass(frozen=True, slots=True)
-class AgainstReport:
+class AgainstReport(Struct, frozen=True):
     """Two recordings compared.
 
     Attributes:

@@ -7,9 +7,10 @@ each other tip back to where it meets one that is told already, the latest tip f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+
+from msgspec import Struct
 
 from turnstate.history.ids import id_time
 from turnstate.history.lines import Forest, Line
@@ -22,8 +23,7 @@ _AT_ONCE = 2.0  # seconds: hardly a person, who reads an answer and then goes ba
 _ONE_STEP = 60.0  # seconds that a step may take that was under way while another writer wrote
 
 
-@dataclass(frozen=True, slots=True)
-class Limb:
+class Limb(Struct, frozen=True):
     """A run of rows that are on no limb before it.
 
     Attributes:
@@ -41,8 +41,7 @@ class Limb:
         return self.rows[-1].id
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
+class Fork(Struct, frozen=True):
     """What set two lines apart.
 
     Attributes:
@@ -61,8 +60,7 @@ class Fork:
     apart: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OwnTurn:
+class OwnTurn(Struct, frozen=True):
     """A turn with rows on a branch.
 
     Attributes:
@@ -76,8 +74,7 @@ class OwnTurn:
     continued: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BranchRow:
+class BranchRow(Struct, frozen=True):
     """One branch.
 
     Attributes:
@@ -114,8 +111,7 @@ class BranchRow:
         return not self.current and self.forked_at is None
 
 
-@dataclass(frozen=True, slots=True)
-class BranchReport:
+class BranchReport(Struct, frozen=True):
     """The branches of a namespace.
 
     Attributes:

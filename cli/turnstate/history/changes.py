@@ -7,8 +7,9 @@ what is stored, and never passes for a removal.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from turnstate.history import keys as key_names
 from turnstate.history.diff import Operation, diff, masked, masked_operations
@@ -29,8 +30,7 @@ _Part = Stored | Absent | None
 """A key's payload at one end; None where the key is not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """One end of a comparison.
 
     Attributes:
@@ -48,8 +48,7 @@ class End:
     on_branch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class KeyChange:
+class KeyChange(Struct, frozen=True):
     """One key that is not the same at both ends.
 
     Attributes:
@@ -80,8 +79,7 @@ class KeyChange:
         return tuple(kind for form in (self.old, self.new) if (kind := _absence(form)))
 
 
-@dataclass(frozen=True, slots=True)
-class Incomparable:
+class Incomparable(Struct, frozen=True):
     """A key that can be read at neither end, and nothing tells whether it is the same.
 
     Attributes:
@@ -97,8 +95,7 @@ class Incomparable:
     new: Any
 
 
-@dataclass(frozen=True, slots=True)
-class DiffReport:
+class DiffReport(Struct, frozen=True):
     """What changed between two ends.
 
     Attributes:
@@ -124,8 +121,7 @@ class DiffReport:
     nowhere: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Standpoint:
+class Standpoint(Struct, frozen=True):
     """A place and the history of the line that it lies on; ``at_fork`` as in :class:`End`."""
 
     history: ThreadHistory

@@ -7,8 +7,9 @@ its own only where it never had one, or held something else than a mapping.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct
 
 from turnstate.history.keys import Key, is_empty_mapping
 from turnstate.history.log import Log, Logged, Span
@@ -49,8 +50,7 @@ _State = Literal["unchanged", "unreadable", "absent"]
 """What a key is at a row, as the cell of a turn that did nothing to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChartRow:
+class ChartRow(Struct, frozen=True):
     """One key: its address, and one cell for each of the chart's turns."""
 
     key: Key
@@ -58,8 +58,7 @@ class ChartRow:
     cells: tuple[Cell, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """Keys by turns.
 
     Attributes:
@@ -77,8 +76,7 @@ class Chart:
     rows: tuple[ChartRow, ...]
 
 
-@dataclass(slots=True)
-class _Track:
+class _Track(Struct):
     """What is known of one key so far.
 
     Attributes:
@@ -87,8 +85,8 @@ class _Track:
         whole: It held something that a chart of entries would not show.
     """
 
-    did: dict[int, Cell] = field(default_factory=dict)
-    since: list[tuple[int, _State]] = field(default_factory=list)
+    did: dict[int, Cell] = {}
+    since: list[tuple[int, _State]] = []
     whole: bool = False
 
     def at(self, row: int) -> _State:

@@ -6,16 +6,16 @@ Pure functions over an opened thread.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from turnstate.history.steps import ERROR, INTERRUPT, is_update_task
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends.interface import Write
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Some turns of a line as rows.
 
     Attributes:

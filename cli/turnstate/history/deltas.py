@@ -9,10 +9,12 @@ writes lie and to which row they belong; how they add up is known to ``accumulat
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate.history import accumulate
 from turnstate.history.accumulate import Rule, Unfit
@@ -60,8 +62,7 @@ class Records(Protocol):
         """Write rows by checkpoint, in LangGraph's order, with payload heads."""
 
 
-@dataclass
-class _Stretch:
+class _Stretch(Struct, dict=True):
     """A channel from one stored value (or from where it held nothing) to the next, or to the end of the line.
 
     Attributes:
@@ -81,10 +82,10 @@ class _Stretch:
     base_fault: str | None
     snapshot: str | None
     closing: Stored | None
-    writes: Mapping[int, tuple[Stored, ...]] = field(default_factory=dict)
+    writes: Mapping[int, tuple[Stored, ...]] = {}
     fault: tuple[int, str] | None = None
-    verdicts: dict[str, bool | None] = field(default_factory=dict)
-    states: dict[str, dict[int, _State]] = field(default_factory=dict)
+    verdicts: dict[str, bool | None] = {}
+    states: dict[str, dict[int, _State]] = {}
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -117,8 +118,7 @@ class _Stretch:
         return any(i <= position for i in self.writes)
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     value: Any
     payload: Stored | None = None
 

@@ -16,8 +16,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate.history.align import Pairs, aligned
 from turnstate.history.jsonform import is_mapping_of_pairs, room_for_depth
@@ -35,8 +37,7 @@ _MOST_REPLACED = 256  # a longer list of numbers or texts of which nothing was k
 _encode = json.JSONEncoder(sort_keys=True, check_circular=False, separators=(",", ":")).encode
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One difference.
 
     Attributes:

@@ -7,10 +7,12 @@ turns, what shows it, and what is left over that no kept checkpoint leads to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate.history.holes import (
     BEGINNING,
@@ -36,8 +38,7 @@ Kind = Literal["pruned", "thinned", "value_missing", "not_recorded"]
 that ``durability="exit"`` never stored, which is no loss."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """One thing that shows a gap.
 
     Attributes:
@@ -62,8 +63,7 @@ class Evidence:
     details: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Recoverable:
+class Recoverable(Struct, frozen=True):
     """What was left behind by deleted rows of a gap.
 
     A write row holds what its task wrote: that is the whole of a channel without reducer and of an entry of a
@@ -80,8 +80,7 @@ class Recoverable:
     channels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """One gap of a line.
 
     Attributes:
@@ -128,8 +127,7 @@ class Gap:
         return self.kind != "not_recorded"
 
 
-@dataclass(frozen=True, slots=True)
-class Orphans:
+class Orphans(Struct, frozen=True):
     """Rows that no kept checkpoint leads to.
 
     Attributes:
@@ -145,8 +143,7 @@ class Orphans:
     blobs: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+class Sealed(Struct, frozen=True):
     """What is kept and cannot be decrypted.
 
     Attributes:
@@ -158,8 +155,7 @@ class Sealed:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class GapReport:
+class GapReport(Struct, frozen=True):
     """The gaps of one line.
 
     Attributes:

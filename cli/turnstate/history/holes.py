@@ -8,8 +8,10 @@ knows a payload, or says what is to be done about a hole.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate.history.ids import id_step
 from turnstate.history.lines import Line
@@ -25,8 +27,7 @@ BEGINNING = -1  # the step of a first input
 _CLOCK = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """A run of steps that the store does not hold.
 
     Attributes:
@@ -51,8 +52,7 @@ class Steps:
         return (step - self.first) % _CLOCK <= self.last - self.first
 
 
-@dataclass(frozen=True, slots=True)
-class Hole:
+class Hole(Struct, frozen=True):
     """Steps missing before a row of a line.
 
     Attributes:
@@ -66,8 +66,7 @@ class Hole:
     recorded: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Steps of a hole that belong to these turns, together where no boundary between them is known."""
 
     turns: tuple[int, ...]

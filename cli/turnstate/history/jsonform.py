@@ -39,8 +39,7 @@ def jsonable(value: Any) -> Any:
     if kind is float:
         return value if math.isfinite(value) else {"$type": "float", "$value": float_name(value)}
     if kind is list or kind is tuple:
-        kinds = set(map(type, value))  # in C, as a value can be a long list of numbers
-        if kinds <= _AS_THEY_ARE or (kinds == {float} and all(map(math.isfinite, value))):
+        if _are_numbers(value) or _AS_THEY_ARE.issuperset(map(type, value)):
             return list(value)
         return [jsonable(item) for item in value]
     if kind is dict:
@@ -55,6 +54,17 @@ def jsonable(value: Any) -> Any:
     if kind is bytes:
         return {"$type": "bytes", "$base64": base64.b64encode(value).decode("ascii")}
     raise TypeError(f"{kind.__qualname__} is no plain data")
+
+
+def _are_numbers(items: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether all are numbers that JSON can hold, told in C, as a value can be a long list of them.
+
+    A sum that begins with a float is not finite when a part is not, and refuses an integer that no float can hold.
+    """
+    try:
+        return math.isfinite(sum(items, 0.0))
+    except (TypeError, OverflowError):
+        return False
 
 
 def plain(form: Any) -> Any:

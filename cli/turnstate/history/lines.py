@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from turnstate.history.ids import id_step
 from turnstate_backends.interface import Checkpoint
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True, dict=True):
     """The chain from a tip back to the root, oldest first.
 
     Attributes:
@@ -43,8 +43,7 @@ class Line:
         return self.rows[i - 1] if i and i not in self.seams else None
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A tip that is not on the default line.
 
     Attributes:
@@ -58,8 +57,7 @@ class Branch:
     length: int
 
 
-@dataclass(frozen=True)
-class Forest:
+class Forest(Struct, frozen=True, dict=True):
     """All checkpoints of one namespace, linked by parent ids."""
 
     rows: Mapping[str, Checkpoint]

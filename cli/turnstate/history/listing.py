@@ -6,9 +6,11 @@ Nothing here keeps a decoded value: each is looked at once, for its type and a o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
@@ -27,8 +29,7 @@ from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored, Tagged
 
 
-@dataclass(frozen=True, slots=True)
-class TurnRow:
+class TurnRow(Struct, frozen=True):
     """One turn as ``turns`` lists it.
 
     Attributes:
@@ -60,8 +61,7 @@ class TurnRow:
         return self.thinned or not self.turn.retained
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """What a task left where it stopped.
 
     Attributes:
@@ -77,8 +77,7 @@ class Stop:
     id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnReport:
+class TurnReport(Struct, frozen=True):
     """The turns of a line, and what must be said with them.
 
     Attributes:
@@ -108,8 +107,7 @@ class TurnReport:
     shared: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AsideRow:
+class AsideRow(Struct, frozen=True):
     """A human message that is no question: in which turns and checkpoint it stands."""
 
     aside: Aside
@@ -117,8 +115,7 @@ class AsideRow:
     checkpoint: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeyReport:
+class KeyReport(Struct, frozen=True):
     """The keys of one row of a line.
 
     Attributes:
@@ -143,8 +140,7 @@ class KeyReport:
         return next((row for row in self.rows if row.key.channel == WHOLE and row.absence), None)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRow:
+class KeyRow(Struct, frozen=True):
     """One key as ``keys`` lists it.
 
     Attributes:

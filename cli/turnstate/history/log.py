@@ -8,10 +8,11 @@ row at a time.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
+
+from msgspec import Struct
 
 from turnstate.history import keys as key_names
 from turnstate.history.endings import ending_backwards, ending_forwards
@@ -26,8 +27,7 @@ from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
 
 
-@dataclass(frozen=True, slots=True)
-class Logged:
+class Logged(Struct, frozen=True):
     """One version of a key.
 
     Attributes:
@@ -62,14 +62,13 @@ class Logged:
     change: Change | None
     inferred: bool
     lost: bool
-    before: Part = field(repr=False)
-    now: Part = field(repr=False)
+    before: Part
+    now: Part
     ends_turn: bool = False
     reread: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Rows of a line to look at, both ends included, and the turns that are meant; all where None."""
 
     first: int
@@ -77,8 +76,7 @@ class Span:
     turns: range | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Struct, frozen=True):
     """A channel in one row: its payload, and the entries where it is a mapping."""
 
     whole: Stored | Absent

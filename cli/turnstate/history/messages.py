@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate_backends import heads
 from turnstate_backends.payload import decode
@@ -40,8 +42,7 @@ CLASSES = {f"{name}{suffix}": role for name, role in _CLASS_ROLES.items() for su
 _OVERWRITE = "langgraph.types.Overwrite"
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message of a list, decoded as far as turns need it.
 
     Attributes:
@@ -65,8 +66,7 @@ class Message:
     raw: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageList:
+class MessageList(Struct, frozen=True):
     """The messages of a channel, or of one write to it.
 
     Attributes:

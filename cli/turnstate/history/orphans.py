@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from turnstate.history.ids import id_step, id_time
 from turnstate.history.steps import by_checkpoint, is_outside, is_update_task, node_of
@@ -13,8 +14,7 @@ from turnstate_backends.interface import Write
 from turnstate_backends.values import Stored
 
 
-@dataclass(frozen=True, slots=True)
-class OrphanedWrite:
+class OrphanedWrite(Struct, frozen=True):
     """One write row without its checkpoint.
 
     Attributes:

@@ -5,9 +5,10 @@ A turn that never was and one that is no longer kept have no place; why stands i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from turnstate.history.orphans import orphaned
 from turnstate.history.phrases import counted
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from turnstate.history.reading import Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where on a line to read.
 
     Attributes:
@@ -37,8 +37,7 @@ class Place:
     named: Literal["turn", "checkpoint", "time"] = "turn"
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
+class Miss(Struct, frozen=True):
     """Why there is no place to read at: ``no_such_turn`` or ``turn_no_longer_retained``, in words."""
 
     outcome: Outcome

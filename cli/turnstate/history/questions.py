@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate.history.lines import Line
 from turnstate.history.messages import Message, MessageList
@@ -30,8 +32,7 @@ from turnstate_backends.payload import decode
 from turnstate_backends.values import Tagged
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A human message from outside.
 
     Attributes:
@@ -49,8 +50,7 @@ class Question:
     inherited: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Aside:
+class Aside(Struct, frozen=True):
     """A human message that is not a question: a node made it, or a summary."""
 
     text: str
@@ -59,8 +59,7 @@ class Aside:
     by: str | None = None
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """Questions in the order in which the thread met them, and what was found besides.
 
     Attributes:
@@ -75,8 +74,8 @@ class Findings:
         unreadable: An input wrote messages that cannot be read (encrypted, damaged); one question was assumed.
     """
 
-    questions: list[Question] = field(default_factory=list)
-    asides: list[Aside] = field(default_factory=list)
+    questions: list[Question] = []
+    asides: list[Aside] = []
     named_at_front: bool = False
     trimmed_at_front: bool = False
     removes: bool = False

@@ -6,8 +6,10 @@ The value, a turn that never was and a turn that is no longer kept are never con
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate.history import keys as key_names
 from turnstate.history.keys import Key
@@ -38,8 +40,7 @@ Outcome = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """The answer to a read.
 
     Attributes:
@@ -85,7 +86,7 @@ class Reading:
     earlier_unknown: bool = False
     total: int | None = None
     retained: tuple[int, ...] = ()
-    stored: Mapping[str, Any] = field(default_factory=dict)
+    stored: Mapping[str, Any] = {}
     nearest: tuple[str, ...] = ()
     plain: bool = False
     shared_with: tuple[str, ...] = ()

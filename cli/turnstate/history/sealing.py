@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from turnstate.history.thread import ThreadHistory
 from turnstate_backends.interface import Write
@@ -12,8 +12,7 @@ from turnstate_backends.values import Absent, Stored
 _WITHOUT_CONTENT = ("null", "empty")
 
 
-@dataclass(frozen=True, slots=True)
-class Sealing:
+class Sealing(Struct, frozen=True):
     """What is encrypted of a thread that is so at least in part.
 
     Attributes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from turnstate.history.lines import Line
 from turnstate_backends.interface import Checkpoint, Write
@@ -25,8 +26,7 @@ Arrival = Literal["first", "input", "update", "fork", "step", "run"]
 more than can be split (a whole run in one row, or a row that does not say how it was made)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """The way from one row of a line to the next.
 
     Attributes:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from turnstate.history.lines import Line
 from turnstate.history.questions import Findings, Question
@@ -34,8 +35,7 @@ Doubt = Literal["unread", "nodes", "branches"]
 be another branch's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """One turn of a line.
 
     Attributes:
@@ -71,8 +71,7 @@ class Turn:
         return self.end is not None and self.end != self.last
 
 
-@dataclass(frozen=True)
-class Turns:
+class Turns(Struct, frozen=True, dict=True):
     """The turns of one line.
 
     Attributes:

@@ -7,9 +7,11 @@ for an entry of a mapping, its value too; that is marked as inferred.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate.history.keys import Key, entries_of, entry_name, is_empty_mapping, named_entries
 from turnstate.history.steps import Step
@@ -21,8 +23,7 @@ from turnstate_backends.values import Absent, Stored
 Entries = Mapping[str, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """One version of a key.
 
     Attributes:
@@ -36,8 +37,7 @@ class Version:
     lost: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A version, as a reader is told of it.
 
     Attributes:

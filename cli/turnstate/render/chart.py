@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from turnstate.history.chart import Cell, Chart, ChartRow
 from turnstate.render.documents import Document, present
@@ -24,8 +25,7 @@ _WIDE = 100  # columns up to which cells are wide enough for their turn's number
 _TICKS = 10  # a number for every tenth turn, where cells are narrow
 
 
-@dataclass(frozen=True, slots=True)
-class _Sign:
+class _Sign(Struct, frozen=True):
     """How a kind of cell is drawn: its sign, the same in ASCII, its style, and what the legend calls it."""
 
     sign: str

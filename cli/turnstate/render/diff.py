@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from turnstate.history.align import aligned
 from turnstate.history.changes import DiffReport, End, Incomparable, KeyChange
@@ -54,8 +55,7 @@ _HEX = 32  # bytes that are shown as such
 Span = tuple[Literal["+", "-", " "], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row of a difference.
 
     Attributes:
@@ -522,8 +522,7 @@ def changed_names(report: DiffReport) -> list[str]:
     return [change.name for change in report.changes]
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """How many parts were added, removed and replaced."""
 
     added: int

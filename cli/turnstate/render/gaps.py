@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from turnstate.history.gaps import Evidence, Gap, GapReport, Orphans
 from turnstate.history.holes import Part, Steps
@@ -21,8 +22,7 @@ _SIGNS = {"exact": "", "at_least": "≥", "at_most": "≤", "estimate": "~"}
 _STYLES: dict[str, Style] = {"pruned": "red", "value_missing": "red", "thinned": "yellow"}
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """One thread among many, as a table shows it: how much of what kind is gone.
 
     Attributes:

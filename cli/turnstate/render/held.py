@@ -12,6 +12,7 @@ from collections import deque
 from typing import IO, TextIO
 
 _ONCE = min(select.PIPE_BUF, 4096)  # a pipe that is ready takes so many bytes without keeping us waiting
+_WAITING = 1 << 20  # bytes handed over at a time where the reader may keep us waiting
 _IN_MEMORY = 8 << 20  # bytes kept in memory, and beyond in a file without a name
 
 
@@ -67,7 +68,7 @@ class Held:
                 self._err.flush()
                 continue
             self._bytes.seek(self._done)
-            piece = self._bytes.read(min(_ONCE, upto - self._done))
+            piece = self._bytes.read(min(_WAITING if waiting else _ONCE, upto - self._done))
             self._done += len(piece)
             self._out.buffer.write(piece)
             self._out.buffer.flush()

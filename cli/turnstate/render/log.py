@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnstate.history.diff import Operation, masked, masked_operations, patch
 from turnstate.history.jsonform import jsonable
@@ -34,8 +36,7 @@ _ONE_LINE = 100  # columns of a terminal that has room to say it in one line
 _STYLES: dict[str | None, Style] = {"added": "green", "removed": "red", "same": "dim", None: "yellow"}
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What is shown of each version beside when, who and how.
 
     Attributes:
@@ -54,8 +55,7 @@ class Shown:
 # For a person.
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A version without its payloads, so that a long log can wait for its columns to be measured."""
 
     version: Logged
@@ -311,7 +311,10 @@ def _value_fields(version: Logged, shown: Shown) -> Document:
         return {"absence": value.kind, **stored}
     if not shown.values:
         return {}
-    return {"value": jsonable(value), **({"entry": jsonable(whole)} if is_field else {})}
+    if not is_field:
+        return {"value": jsonable(value)}
+    entry = jsonable(whole)
+    return {"value": entry["value"] if "value" in entry else jsonable(value), "entry": entry}
 
 
 def gap_document(gap: Gap) -> Document:

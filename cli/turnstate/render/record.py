@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from turnstate.history.cut import Part
 from turnstate.history.phrases import counted
@@ -17,8 +18,7 @@ SCHEMA = "turnstate.record/1"
 _FEW = 12  # names that a note lists
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """One thread of a recording.
 
     Attributes:

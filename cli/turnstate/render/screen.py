@@ -10,8 +10,9 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from turnstate.render.held import Held
@@ -40,8 +41,7 @@ def _written() -> Iterator[None]:
         raise OutputFailed(error.strerror) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(Struct, frozen=True):
     """Both streams and what they can show.
 
     Attributes:
@@ -59,8 +59,8 @@ class Screen:
     color: bool
     err_color: bool
     width: int
-    _before_writing: list[Callable[[], None]] = field(default_factory=list, repr=False)
-    _held: list[Held] = field(default_factory=list, repr=False)
+    _before_writing: list[Callable[[], None]] = []
+    _held: list[Held] = []
 
     @contextmanager
     def held(self, *, whole: bool) -> Iterator[Callable[[], None]]:

@@ -7,8 +7,9 @@ an empty cell is ``-``. Cells come as stored text and are escaped here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from turnstate.render.screen import Screen, styled
 from turnstate.render.text import one_line
@@ -28,8 +29,7 @@ _CUT = 16  # what a text that is cut has at least
 Style = Literal["", "bold", "dim", "red", "yellow", "green"]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column.
 
     Attributes:
@@ -47,8 +47,7 @@ class Column:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One cell: its text, and a style for where there is colour."""
 
     text: str
