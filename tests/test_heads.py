@@ -16,6 +16,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 import mutations
+from turnstate.history.keys import entries_of, named_entries
 from turnstate_backends import heads
 from turnstate_backends.heads import Cut, Unreadable, class_name, elements, entries, keys
 from turnstate_backends.payload import decode
@@ -144,10 +145,6 @@ def test_the_class_of_an_instance_is_known_without_decoding(value: Any, name: st
         ('{"lc": 2, "type": "undefined"}', "undefined"),
         ('{"lc": 1, "type": "secret", "id": ["KEY"]}', "secret"),
         ('{"kwargs": {}, "id": ["a", "B"], "type": "constructor", "lc": 1}', "a.B"),
-        (
-            '{"lc": 2, "type": "constructor", "id": ["builtins", "bytes"], "method": "fromhex", "args": ["61"]}',
-            None,
-        ),
         ('{"lc": 3, "type": "constructor", "id": ["a", "B"]}', None),
         ('{"a": {"lc": 1, "type": "constructor", "id": ["a", "B"]}}', None),
         ("[1]", None),
@@ -158,6 +155,23 @@ def test_the_class_of_a_json_constructor_is_known_without_decoding(text: str, na
     assert class_name(whole) == name
     decoded = decode(whole)
     assert (decoded.type if isinstance(decoded, Tagged) else None) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "rest", "value"),
+    [
+        ("builtins.bytes", '"id": ["builtins", "bytes"], "method": "fromhex", "args": ["6100"]', b"a\0"),
+        ("builtins.bytearray", '"id": ["builtins", "bytearray"], "method": "fromhex", "args": ["61"]', b"a"),
+        ("Uint8Array", '"id": ["Uint8Array"], "method": "from", "args": [[0, 255]], "kwargs": {}', b"\0\xff"),
+    ],
+)
+def test_bytes_that_are_stored_as_an_instance_have_a_class_and_are_no_map(
+    name: str, rest: str, value: bytes
+) -> None:
+    whole = stored("json", f'{{"lc": 2, "type": "constructor", {rest}}}'.encode())
+    assert class_name(whole) == name
+    assert decode(whole) == value
+    assert entries_of(whole) == named_entries(whole) == ()
 
 
 def test_arrays_and_timestamps_have_a_class() -> None:

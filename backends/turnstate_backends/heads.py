@@ -16,7 +16,6 @@ from typing import Any
 from msgspec import Raw
 
 from turnstate_backends import packed, payload
-from turnstate_backends.instances import is_plain
 from turnstate_backends.values import Stored
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -172,7 +171,10 @@ def keys(stored: Stored) -> list[Any] | None:
 
 
 def class_name(stored: Stored) -> str | None:
-    """The dotted class name of a value that was an instance, equal to ``Tagged.type`` of the decoded value.
+    """The dotted class name of a value that was stored as an instance.
+
+    Equal to ``Tagged.type`` of the decoded value, which is ``bytes`` where the class is one of these: whoever looks for
+    elements or entries must not take the parts of an instance for them.
 
     Only the first bytes are looked at, so a head of a hundred bytes is mostly enough. A head of a JSON
     object is an instance when its first field is ``lc``, which is where every known writer puts it.
@@ -391,5 +393,5 @@ def _json_class(stored: Stored) -> str | None:
                 found[key] = json.loads(text[start:end])
             name = payload.constructor(found)
             if name is not None:
-                return None if is_plain(name) else name
+                return name
     return None

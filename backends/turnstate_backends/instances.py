@@ -57,11 +57,6 @@ def is_secret(name: str) -> bool:
     return name.startswith("Secret") or name.endswith(("SecretStr", "SecretBytes"))
 
 
-def is_plain(name: str) -> bool:
-    """Whether :func:`instance` gives plain data and no :class:`Tagged` for this class."""
-    return name in _BYTES
-
-
 def _uuid(args: _Args, _: _Fields) -> str:
     digits = args[0]
     if not isinstance(digits, str) or len(digits) != 32 or not set(digits) <= set("0123456789abcdefABCDEF"):
