@@ -68,9 +68,8 @@ def test_a_function_that_raises_is_quoted_without_the_store_s_password(tmp_path:
     more = ("--reducer", "tool_state=mine:merge")
     done = run_process(*SHOW, *more, cwd=tmp_path, env={"PGPASSWORD": "s3cret"})
     assert done.code == 6
-    assert "mine:merge raised ValueError: no " in done.err
+    assert "mine:merge raised ValueError: no *** more" in done.err.splitlines()[0]
     assert "s3cret" not in done.err
-    assert "more" not in done.err.splitlines()[0]
 
 
 def test_several_reducers_are_taken_and_none_is_dropped() -> None:

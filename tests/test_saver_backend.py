@@ -299,13 +299,57 @@ def test_a_failure_of_the_users_code_is_told_in_one_line_without_its_passwords(
     assert error.why == "ValueError: cannot connect to postgresql://u:***@h/db with password=*** pwd=***"
 
 
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (asyncio.CancelledError(), "CancelledError"),
+        (
+            BaseExceptionGroup("many", [asyncio.CancelledError()]),
+            "BaseExceptionGroup: many (1 sub-exception)",
+        ),
+        (GeneratorExit(), "GeneratorExit"),
+        (SystemExit(0), "SystemExit: 0"),
+        (Mute(), "Mute"),
+        (ValueError("a " * 1000), "ValueError: " + "a " * 149 + "…"),
+    ],
+)
+@pytest.mark.parametrize("step", ["open", "read", "leave"])
+def test_whatever_the_users_code_raises_is_a_failure_of_the_saver_and_after_the_answer_none(
+    error: BaseException, why: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(InMemorySaver):
+        def list(self, *_: Any, **__: Any) -> Any:
+            if step == "read":
+                raise error
+            return iter(())
+
+    @contextmanager
+    def manager() -> Iterator[Any]:
+        if step == "open":
+            raise error
+        yield Failing()
+        if step == "leave":
+            raise error
+
+    if step == "leave":
+        assert opened_with(monkeypatch, manager) == []
+    else:
+        assert refused(monkeypatch, manager).why == why
+
+
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        (f"raise OSError('redis://:{PASSWORD}@h is down')", "redis://:***@h is down"),
-        ("raise SystemExit('usage: app')", "usage: app"),
-        ("import there_is_no_such_module", "No module named 'there_is_no_such_module'"),
-        ("", "module 'app' has no attribute 'saver'"),
+        (f"raise OSError('redis://:{PASSWORD}@h is down')", "OSError: redis://:***@h is down"),
+        ("raise SystemExit('usage: app')", "SystemExit: usage: app"),
+        ("import there_is_no_such_module", "ModuleNotFoundError: No module named 'there_is_no_such_module'"),
+        ("__import__('os').environ['NO_SUCH_SETTING']", "KeyError: 'NO_SUCH_SETTING'"),
+        ("", "AttributeError: module 'app' has no attribute 'saver'"),
     ],
 )
 def test_a_module_that_cannot_be_imported_ends_the_command_plainly(

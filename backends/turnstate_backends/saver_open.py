@@ -11,13 +11,13 @@ import asyncio
 import inspect
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any
 
 from turnstate_backends.address import SaverAddress
 from turnstate_backends.interface import StoreError
-from turnstate_backends.usercode import Unimported, aside, imported, one_line, present_folder
+from turnstate_backends.usercode import Unimported, guarded, imported, one_line, present_folder
 
 STRICT = "LANGGRAPH_STRICT_MSGPACK"
 _YES = ("1", "true", "yes")  # as langgraph.checkpoint.serde._msgpack reads it
@@ -95,7 +95,9 @@ class SaverCalls:
 
     def close(self) -> None:
         """Leave the context managers that were entered, and end the event loop. Safe to call twice."""
-        with suppress(Exception), aside():  # the answer has been given
+        with suppress(StoreError), self._errors("cannot be left", ""):  # the answer has been given
+            if self._runner is not None:  # nor does it matter what comes of a task that was left behind
+                self._runner.get_loop().set_exception_handler(lambda *_: None)
             self._stack.close()
         self._runner = None
 
@@ -222,17 +224,8 @@ class SaverCalls:
         self._stack.callback(leave)
         return found
 
-    @contextmanager
-    def _errors(self, what: str, hint: str) -> Iterator[None]:
-        try:
-            with aside():
-                yield
-        except StoreError:
-            raise
-        except (Exception, SystemExit) as error:  # whatever the user's code and the saver's drivers raise
-            why = one_line(error)
-            kind = type(error).__name__
-            raise StoreError(f"{self.name} {what}", why if why == kind else f"{kind}: {why}", hint) from None
+    def _errors(self, what: str, hint: str) -> AbstractContextManager[None]:
+        return guarded(lambda why: StoreError(f"{self.name} {what}", why, hint))
 
 
 async def _hold(manager: Any, ready: asyncio.Future[Any], leaving: asyncio.Event) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import importlib
 import io
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO
 
 from turnstate_backends.address import hide_passwords
+from turnstate_backends.interface import StoreError
 
 _LONGEST_WHY = 300
 
@@ -42,26 +44,45 @@ def aside() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def guarded(failed: Callable[[str], Exception]) -> Iterator[None]:
+    """Run code of the user's: what it prints goes :func:`aside`, and whatever it raises becomes ``failed(why)``.
+
+    That is more than an ``Exception``: a task that was cancelled, a group of errors, an exit. An interrupt is the
+    user's own and goes on, as does what was told already.
+    """
+    try:
+        with aside():
+            yield
+    except (KeyboardInterrupt, StoreError):
+        raise
+    except BaseException as error:
+        raise failed(one_line(error)) from None
+
+
 def imported(module: str, attribute: str) -> Any:
     """What a module calls ``attribute``, which may be dotted.
 
     Raises:
         Unimported: There is no such module or attribute, or the module fails while it is imported.
     """
-    try:
-        with present_folder(), aside():
-            found: Any = importlib.import_module(module)
-            for part in attribute.split("."):
-                found = getattr(found, part)
-    except (Exception, SystemExit) as error:  # the user's own code runs here, and may raise anything
-        raise Unimported(one_line(error)) from None
+    with guarded(Unimported), present_folder():
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
     return found
 
 
 def one_line(error: BaseException) -> str:
-    """What the user's code or a driver has to say of its failure, without passwords."""
-    text = hide_passwords(" ".join(str(error).split()))
-    return text[:_LONGEST_WHY] or type(error).__name__
+    """The kind of a failure and what it has to say, without passwords."""
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # the user's code, too
+        return kind
+    # Cut between words: who redacts the passwords that it knows must meet them whole.
+    said = textwrap.shorten(hide_passwords(" ".join(text.split())), _LONGEST_WHY, placeholder=" …")
+    return f"{kind}: {said}" if said else kind
 
 
 class _Shown(io.TextIOBase):

@@ -57,7 +57,7 @@ def _rule(name: str) -> Rule:
 
 def _imported(name: str, module: str, function: str) -> Callable[[Any, Sequence[Any]], Any]:
     from turnstate.history.accumulate import Unfit
-    from turnstate_backends.usercode import Unimported, aside, imported
+    from turnstate_backends.usercode import Unimported, guarded, imported
 
     try:
         found = imported(module, function)
@@ -69,12 +69,7 @@ def _imported(name: str, module: str, function: str) -> Callable[[Any, Sequence[
         raise Refused(f"{name} is no function", f"it is a {type(found).__name__}", "Name a function.")
 
     def reducer(old: Any, writes: Sequence[Any]) -> Any:
-        try:
-            with aside():  # what it prints is no data of ours
-                return found(old, writes)
-        except Exception as error:  # whatever the user's code raises
-            said = (str(error).splitlines() or [""])[0]
-            words = f"{name} raised {type(error).__name__}" + (f": {said}" if said else "")
-            raise Unfit(redacted(words)) from None
+        with guarded(lambda why: Unfit(redacted(f"{name} raised {why}"))):
+            return found(old, writes)
 
     return reducer
