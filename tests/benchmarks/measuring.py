@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bytes_read import from_disk, from_server
 from fleet import ROWS, Fleet, thread_id
 from stores import KEY, ONCE, THREAD, Shape, value_of
 
@@ -92,6 +93,7 @@ class Measured:
         commands: Command → its runs.
         own: Command → seconds beyond the baseline, one per pair of runs.
         walks: ``list`` and ``history`` → runs that walk the thread that way; those that were asked for.
+        read: Command → bytes that it takes from the store: from a disk whose file is not in memory, or a server.
     """
 
     store: Store
@@ -99,6 +101,7 @@ class Measured:
     commands: dict[str, list[Run]]
     own: dict[str, list[float]]
     walks: dict[str, list[Run]]
+    read: dict[str, int | None]
 
 
 class Runner:
@@ -193,7 +196,7 @@ def measure(runner: Runner, store: Store, *, runs: int, walks: Mapping[str, int]
     empty = [sys.executable, str(BASELINES[store.backend]), "--store", store.address]
     ours = [str(TURNSTATE), "--store", store.address]
     commands = store.commands
-    result = Measured(store, [], {name: [] for name in commands}, {name: [] for name in commands}, {})
+    result = Measured(store, [], {name: [] for name in commands}, {name: [] for name in commands}, {}, {})
     for arguments in commands.values():  # what is measured has been run before: bytecode and pages are cached
         runner([*empty, *arguments])
         runner([*ours, *arguments])
@@ -207,4 +210,15 @@ def measure(runner: Runner, store: Store, *, runs: int, walks: Mapping[str, int]
             if turn * times // runs != (turn + 1) * times // runs:
                 walk = [sys.executable, str(HERE / "walk.py"), way, store.address]
                 result.walks.setdefault(way, []).append(runner(walk))
+    for name, arguments in commands.items():
+        result.read[name] = _bytes_read(store, arguments)
     return result
+
+
+def _bytes_read(store: Store, arguments: Sequence[str]) -> int | None:
+    def argv(address: str) -> list[str]:
+        return [str(TURNSTATE), "--store", address, *arguments]
+
+    if store.backend == "PostgreSQL":
+        return from_server(store.address, argv)
+    return from_disk(Path(store.address), argv(store.address))

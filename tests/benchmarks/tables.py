@@ -42,7 +42,14 @@ def table(measured: Measured) -> Iterator[str]:
     yield f"{store.backend}, {_title(store)}, {store.size / 1e6:,.0f} MB:"
     yield ""
     peak_target = PEAK_TARGETS[store.backend]
-    head = ["command", "wall s (min–max)", "CPU s", f"peak MiB (≤ {peak_target})", "own s (target)"]
+    head = [
+        "command",
+        "wall s (min–max)",
+        "CPU s",
+        f"peak MiB (≤ {peak_target})",
+        "own s (target)",
+        "read MB",
+    ]
     head += ["× saver.list"] if listed else []
     head += ["× get_state_history"] if history else []
     rows = [head, ["empty program", *_figures(measured.baseline), *[""] * (len(head) - 4)]]
@@ -51,7 +58,7 @@ def table(measured: Measured) -> Iterator[str]:
         own, target = median(measured.own[name]), _target(store, name)
         told = f"{own:.3f}" if target is None else f"{own:.3f} (≤ {target})"
         row = [" ".join(store.commands[name]), wall, cpu, _mark(peak, float(peak) > peak_target)]
-        row += [_mark(told, target is not None and own > target)]
+        row += [_mark(told, target is not None and own > target), _megabytes(measured.read.get(name))]
         if listed:
             ratio = median(listed) / median(run.wall for run in runs)
             least = _least_ratio(store, name)
@@ -126,6 +133,10 @@ def _figures(runs: Sequence[Run]) -> tuple[str, str, str]:
     walls = [run.wall for run in runs]
     wall = f"{median(walls):.3f} ({min(walls):.3f}–{max(walls):.3f})"
     return wall, f"{median(run.cpu for run in runs):.3f}", f"{max(run.peak for run in runs):.0f}"
+
+
+def _megabytes(count: int | None) -> str:
+    return "" if count is None else f"{count / 1e6:.1f}"
 
 
 def _mark(text: str, missed: bool) -> str:
