@@ -415,6 +415,41 @@ def test_rows_that_were_not_asked_for_are_not_taken_for_those_that_were(
     }
 
 
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        (lambda row: row._asdict(), "AttributeError: 'dict' object has no attribute 'config'"),
+        (lambda row: row._replace(config={}), "KeyError: 'configurable'"),
+    ],
+)
+def test_what_is_no_checkpoint_tuple_is_a_failure_of_the_saver_in_a_listing_and_alone(
+    changed: Callable[[Any], Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Lists(InMemorySaver):
+        def list(self, *asked: Any, **more: Any) -> Iterator[CheckpointTuple]:
+            return map(changed, super().list(*asked, **more))
+
+    class Gives(InMemorySaver):
+        def get_tuple(self, config: Any) -> CheckpointTuple | None:
+            return changed(super().get_tuple(config))
+
+    assert refused(monkeypatch, saver_with({}, cls=Lists)).why == why
+    with open_store(named(monkeypatch, saver_with({"a": 1}, cls=Gives))) as store:
+        with pytest.raises(StoreError) as caught:
+            store.values("t", "", "1")
+        assert caught.value.why == why
+
+
+def test_names_and_tasks_that_are_no_text_are_read_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Numbered(InMemorySaver):
+        def list(self, *asked: Any, **more: Any) -> Iterator[CheckpointTuple]:
+            return (row._replace(pending_writes=[(7, 5, "v")]) for row in super().list(*asked, **more))
+
+    with open_store(named(monkeypatch, saver_with({}, cls=Numbered))) as store:
+        (write,) = store.writes("t", "")
+    assert (write.task, write.channel) == ("7", "5")
+
+
 class RootUnlessNamed(InMemorySaver):
     """Lists the root namespace where none is named."""
 

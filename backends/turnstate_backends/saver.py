@@ -309,10 +309,14 @@ class SaverStore(Store):
         place = thread, ns, row.checkpoint.id
         if self._held is None or self._held[0] != place:
             self._held = None
-            found = self._calls.one(row.config)
-            if found is not None and _place(found.config) != place:
-                found = None
-            self._held = place, found
+            given: list[Any] = []
+
+            def note(found: Any) -> None:
+                if _place(found.config) == place:
+                    given.append(found)
+
+            self._calls.one(row.config, note)
+            self._held = place, next(iter(given), None)
         return self._held[1]
 
     def _writes_of(self, row: Any, checkpoint: str) -> Iterator[Write]:
@@ -324,6 +328,7 @@ class SaverStore(Store):
         tasks: dict[str, int] = {}
         made: dict[str, int] = {}
         for task, channel, value in (row.pending_writes or ()) if row is not None else ():
+            task, channel = _shared(task), _shared(channel)
             rank = tasks.setdefault(task, len(tasks))
             number = made.setdefault(task, 0)
             if channel not in self._special:
@@ -366,8 +371,8 @@ def _place(config: Mapping[str, Any]) -> tuple[str, str, str]:
     return str(at["thread_id"]), str(at.get("checkpoint_ns") or ""), _id(config)
 
 
-def _id(config: Mapping[str, Any] | None) -> str:
-    at = _mapping((config or {}).get("configurable"))
+def _id(config: Any) -> str:
+    at = _mapping(_mapping(config).get("configurable"))
     found = at.get("checkpoint_id", at.get("thread_ts"))  # the latter before LangGraph 0.2
     return "" if found is None else str(found)
 

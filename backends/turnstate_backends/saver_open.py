@@ -82,16 +82,17 @@ class SaverCalls:
                     return
             raise refused or NotImplementedError
 
-    def one(self, config: Mapping[str, Any]) -> Any:
-        """The ``CheckpointTuple`` that the saver gives for a checkpoint, or None. To be asked for after a listing.
+    def one(self, config: Mapping[str, Any], visit: Callable[[Any], None]) -> None:
+        """Show ``visit`` the ``CheckpointTuple`` that the saver gives for a checkpoint, if any. After a listing.
 
         Raises:
             StoreError: The saver fails.
         """
         with self._errors("cannot be read", _READ_DIRECTLY):
-            if self._ways[0]:
-                return self._run(self._saver.aget_tuple(config))
-            return self._saver.get_tuple(config)
+            saver, is_async = self._saver, self._ways[0]
+            found = self._run(saver.aget_tuple(config)) if is_async else saver.get_tuple(config)
+            if found is not None:
+                visit(found)
 
     def close(self) -> None:
         """Leave the context managers that were entered, and end the event loop. Safe to call twice."""
