@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,7 @@ settings.register_profile("explore", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 os.environ.pop("LANGGRAPH_AES_KEY", None)  # a key is what a test gives
+signal.signal(signal.SIGINT, signal.default_int_handler)  # started in the background, a shell has it ignored
 
 
 @pytest.fixture(scope="session")
