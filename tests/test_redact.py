@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 import re
 import sqlite3
 from collections.abc import Mapping
@@ -324,6 +325,37 @@ def test_a_payload_in_which_nothing_goes_is_given_back_as_it_is() -> None:
         assert redactor(patterns=(re.compile("never"),), personal=True).value(stored, "c") is stored
 
 
+def test_an_instance_is_given_back_as_it_is_also_where_an_equal_one_came_before() -> None:
+    instance = b"\xc9\x00\x00\x00\x0a\x02\x93\xa1m\xa1C\x81\xa1f\xa1x"
+    given = redactor(personal=True)
+    for _ in range(2):
+        data = bytes(bytearray(b"\x91" + instance))
+        stored = Stored("msgpack", data, len(data))
+        assert given.value(stored, "c") is stored
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *BY_DETECTOR[:4],
+        "password: hunter2-in-text",
+        "amqp://Ǉ}:p4ssw0rd-in-a-url@host",
+        {"Private-Key": "x1"},
+        {"set-cookie": "x1"},
+        {"userToken": "x1"},
+        {"databaseUrl": "x1"},
+        [{"name": "X-Api-Key", "value": "x1"}],
+    ],
+)
+def test_a_secret_beside_what_an_earlier_payload_held_goes_too(value: Any) -> None:
+    given = redactor()
+    beside = [HumanMessage("a question", id="h1"), "text"]
+    assert "[redacted:" not in str(redacted(beside, given))
+    found = redacted([*beside, value, "text"], given)
+    assert "[redacted:" in str(found)
+    assert str(found) == str(redacted([*beside, value, "text"], given))
+
+
 def test_of_a_payload_in_which_something_goes_the_rest_keeps_its_bytes() -> None:
     data = b'{"password":"x", "k":1e16, "k": 1.0, "big": 12345678901234567890123, "nan": NaN, "t":"\\ud800"}'
     found = redactor().value(Stored("json", data, len(data)), "c").data
@@ -396,6 +428,19 @@ def array(dtype: str, buffer: bytes) -> Stored:
 def test_an_array_that_shows_what_should_go_goes_as_a_whole(dtype: str, buffer: bytes) -> None:
     given = redactor(patterns=(re.compile("hidden"),))
     assert str(decode(given.value(array(dtype, buffer), "c"))).startswith("[redacted:")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_secret_in_an_array_of_text_goes_unasked(order: str) -> None:
+    text = BY_DETECTOR[1]
+    stored = array(f"{order}U{len(text)}", text.encode("utf-32-le" if order == "<" else "utf-32-be"))
+    assert str(decode(redactor().value(stored, "c"))).startswith("[redacted:")
+
+
+@pytest.mark.parametrize("length", [20, 48, 51, 70, 100])
+def test_a_secret_in_a_pickle_goes_unasked_whatever_its_length_looks_like(length: int) -> None:
+    data = pickle.dumps({"note": ("sk-" + "a1" * 60)[:length]}, protocol=4)
+    assert str(decode(redactor().value(Stored("pickle", data, len(data)), "c"))).startswith("[redacted:")
 
 
 def test_an_array_of_numbers_stays() -> None:

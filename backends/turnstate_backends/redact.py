@@ -109,8 +109,9 @@ class Redactor:
         self._rules = rules
         self._salt = salt
         self._globs = tuple(key.casefold() for key in rules.keys)
+        self._traces = detectors.TraceFilter()
         self._known: dict[
-            tuple[bytes, int, _Within | None, str], tuple[bytes, Counter[tuple[Detector, str]]]
+            tuple[bytes, int, _Within | None, str], tuple[bytes | None, Counter[tuple[Detector, str]]]
         ] = {}
         self._known_bytes = 0
 
@@ -179,22 +180,20 @@ class Redactor:
 
     def _opaque(self, stored: Stored, key: str) -> Stored:
         """What cannot be looked into, which goes as a whole, unless only secrets have to and none shows."""
-        if not self._rules.asked and not any(True for _ in self._spans(_text(stored.data))):
+        if not self._rules.asked and not self._shows(stored.data):
             return stored
         text = self._placeholder(stored.data, "unreadable", key)
         data = to_json(text).encode() if stored.type == "json" else to_msgpack(text)
         return Stored(stored.type if stored.type == "json" else "msgpack", data, len(data))
 
     def _may_hold(self, stored: Stored, key: str) -> bool:
-        """Whether the bytes are worth reading: also where an escape in JSON, or UTF-16, may hide something."""
-        if self._rules.asked:
-            return True
+        """Whether the bytes are worth reading: also where an escape in JSON, UTF-16, or an array of text may hide
+        something."""
+        if self._rules.asked or not self._rules.secrets:
+            return self._rules.asked
         data = stored.data
-        if b"\\u" in data or (stored.type == "json" and b"\0" in data):
-            return self._rules.secrets
-        return self._rules.secrets and (
-            detectors.names_secret(key) is not None or detectors.SECRET_TRACES.search(data) is not None
-        )
+        hides = b"\\u" in data or b"<U" in data or b">U" in data or (stored.type == "json" and b"\0" in data)
+        return hides or detectors.names_secret(key) is not None or self._traces.passes(data)
 
     # Trees. Each gives the very node that it was given where nothing in it had to go.
 
@@ -298,14 +297,15 @@ class Redactor:
             self._known_bytes += len(node.data)
         data, places = known
         self.found.places += places
-        if data is node.data:
+        if data is None:
             return node
         return Ext(node.code, data) if data else self._mark(node.data)
 
-    def _opened(self, node: Ext, within: _Within | None, key: str) -> bytes:
-        """The content of an extension without what has to go; nothing at all where the whole of it has to."""
+    def _opened(self, node: Ext, within: _Within | None, key: str) -> bytes | None:
+        """The content of an extension without what has to go; nothing at all where the whole of it has to, and None
+        where nothing has."""
         if node.code == packed.TIMESTAMP:
-            return node.data
+            return None
         try:
             parts = (
                 from_msgpack(node.data) if packed.CLASS_OF_ONE <= node.code <= packed.DELTA_SNAPSHOT else None
@@ -323,13 +323,15 @@ class Redactor:
         else:
             is_array = isinstance(parts, list) and node.code == packed.ARRAY
             if within is None and not self._shows(node.data) and (is_array or not self._rules.asked):
-                return node.data
+                return None
             self._count(node.data, within.detector if within else "unreadable", key)
             return b""
-        return node.data if changed is parts else to_msgpack(changed)
+        return None if changed is parts else to_msgpack(changed)
 
     def _shows(self, data: bytes) -> bool:
         """Whether something that should go shows in bytes whose parts are not known, also four bytes a letter."""
+        if self._rules.secrets and detectors.shows_secret(data):
+            return True
         return any(True for text in (_text(data), _text(data.replace(b"\0", b""))) for _ in self._spans(text))
 
     # Texts.
