@@ -96,7 +96,10 @@ def _least_ratio(store: Store, name: str) -> int | None:
 
 
 def growth(small: Measured, large: Measured) -> Iterator[str]:
-    """How cost grows with the number of turns: the exponent e in cost ~ turns ** e."""
+    """How cost grows with the number of turns: the exponent e in cost ~ turns ** e, and what more of them cost.
+
+    Own cost may begin below nothing, where the empty program loads what turnstate does not: then only the second tells.
+    """
     turns = [each.store.shape.turns for each in (small, large) if isinstance(each.store.shape, Shape)]
     factor = turns[1] / turns[0]
     yield (
@@ -104,14 +107,16 @@ def growth(small: Measured, large: Measured) -> Iterator[str]:
         "(exponent: 0 flat, 1 linear, 2 quadratic):"
     )
     yield ""
-    rows = [["", f"{turns[0]} turns, s", f"{turns[1]:,} turns, s", "exponent"]]
+    added = 4 * (turns[1] - turns[0]) / 1000
+    rows = [["", f"{turns[0]} turns, s", f"{turns[1]:,} turns, s", "exponent", "ms per 1,000 checkpoints more"]]
     costs = [(f"{name}, own", median(small.own[name]), median(large.own[name])) for name in COMMANDS]
     for way in (way for way in small.walks if way in large.walks):
         before, after = (median(run.wall for run in each.walks[way]) for each in (small, large))
         costs.append((f"walk {way}, whole", before, after))
     for label, before, after in costs:
         exponent = f"{math.log(after / before, factor):.2f}" if min(before, after) > NOISE else "–"
-        rows.append([label, f"{before:.3f}", f"{after:.3f}", exponent])
+        more = f"{(after - before) / added * 1000:.0f}"
+        rows.append([label, f"{before:.3f}", f"{after:.3f}", exponent, more])
     yield from _markdown(rows)
 
 
