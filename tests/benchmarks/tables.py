@@ -108,7 +108,9 @@ def growth(small: Measured, large: Measured) -> Iterator[str]:
     )
     yield ""
     added = 4 * (turns[1] - turns[0]) / 1000
-    rows = [["", f"{turns[0]} turns, s", f"{turns[1]:,} turns, s", "exponent", "ms per 1,000 checkpoints more"]]
+    rows = [
+        ["", f"{turns[0]} turns, s", f"{turns[1]:,} turns, s", "exponent", "ms per 1,000 checkpoints more"]
+    ]
     costs = [(f"{name}, own", median(small.own[name]), median(large.own[name])) for name in COMMANDS]
     for way in (way for way in small.walks if way in large.walks):
         before, after = (median(run.wall for run in each.walks[way]) for each in (small, large))
