@@ -122,7 +122,7 @@ class Met:
             and not any(m.id and m.id == later.id for later in humans[i + 1 :])
         ]
         last = brought[-1]
-        if not asked and at_input and last is humans[-1] and not last.id:
+        if not asked and at_input and last is humans[-1] and (not last.id or last.id not in self._ids):
             asked = [last]
         for m in humans:
             if m.id:
@@ -175,15 +175,31 @@ class Met:
     def _sent_again(self, brought: Sequence[Message], humans: Sequence[Message]) -> set[int]:
         """Of messages without known ids, those that repeat the history (by ``id()``).
 
-        A reducer, or the client, may have given the repeated ones new ids.
+        A reducer, or the client, may have given the repeated ones new ids; not where some come with the ids they had.
         """
-        unknown = [m for m in humans if m.id is None or m.id not in self._ids]
+        keeps_ids = any(m.id in self._ids for m in humans)
+        unknown = [m for m in humans if m.id is None or (m.id not in self._ids and not keeps_ids)]
         answers = any(m.role in ("ai", "tool") for m in brought[: _last_human(brought)])
         contents = [m.content for m in unknown]
-        whole = len(contents) > len(self._contents) > 0 and contents[: len(self._contents)] == self._contents
-        if not answers and (self.assigns_ids or not whole):
-            return set()
-        return {id(unknown[i]) for i in _common(contents, self._contents)}
+        if answers:
+            return {id(unknown[i]) for i in _common(contents, self._contents)}
+        # Without answers only a list that an input replaces as a whole tells: it begins with the last questions.
+        overlaps = range(0 if self.assigns_ids else min(len(contents) - 1, len(self._contents)), 0, -1)
+        repeated = next((n for n in overlaps if contents[:n] == self._contents[-n:]), 0)
+        return {id(m) for m in unknown[:repeated]}
+
+    def after_history(self, added: Sequence[Message]) -> tuple[Sequence[Message], int]:
+        """What follows the history, or its end, that a client sent once more at the beginning of what a run added.
+
+        Returns:
+            The rest, from the human message after the repeated answers on, and how many questions were repeated.
+        """
+        humans = [i for i, m in enumerate(added) if self._counts(m)]
+        for n in range(min(len(humans) - 1, len(self._contents)), 0, -1):
+            answered = any(m.role in ("ai", "tool") for m in added[humans[n - 1] : humans[n]])
+            if answered and [added[i].content for i in humans[:n]] == self._contents[-n:]:
+                return added[humans[n] :], n
+        return added, 0
 
     def _in_order_again(self, humans: Sequence[Message]) -> set[int]:
         """Of a whole list, the messages that stand for questions whose id was not known when they were met."""

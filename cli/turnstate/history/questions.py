@@ -67,7 +67,8 @@ class Findings(Struct):
         trimmed_at_front: Such a row shows that messages had been taken out before.
         removes: The graph takes messages out of the list: some write on the line did.
         perhaps_asked: A run saved in one row holds a human message with a ``name`` before an answer, or is the first
-            row and holds one after an answer: perhaps a node's. Or a task that was given an answer wrote one that holds
+            row and holds one after an answer, or another row and holds one after nothing but answers or after one
+            question that was asked before: perhaps a node's. Or a task that was given an answer wrote one that holds
             none of its words.
         unseen: A run saved in one row took messages out of the list and holds no question: its own may be among them.
         parted: A row after a seam lacks human messages of the row before it: it may be another branch's.
@@ -147,10 +148,7 @@ def find_questions(
             else:
                 found.questions += [Question(m.text, i, start) for m in asked]
         elif step.arrival == "run":
-            asked = met.new(_leading(_added(i, line, reader)), at_input=True)
-            found.questions += [Question(m.text, i, i) for m in asked]
-            found.perhaps_asked |= any(m.name for m in asked)
-            found.unseen |= not asked and _lacks(i, line, reader)
+            _from_run(i, line, met, found)
         elif step.arrival == "step":
             _from_nodes(i, line, step, met, found)
         replaced = row.id in elsewhere and _is_replaced(i, steps)
@@ -206,6 +204,33 @@ def _from_outside(
         for n, text in met.corrected(brought, [question.text for question in found.questions], parent.id):
             found.questions[n] = replace(found.questions[n], text=text)
     return met.new(brought, at_input=step.took_input or step.arrival == "update", row=i)
+
+
+def _from_run(i: int, line: Line, met: Met, found: Findings) -> None:
+    """The questions of a run saved in one row: its human messages before an answer, but for a history sent again.
+
+    One question with its answer before another may also be a repeated question, and a node's message after it.
+    """
+    added = _added(i, line, met.reader)
+    rest, repeated = met.after_history(added)
+    brought = _leading(rest)
+    spoken = any(m.role == "human" for m in brought)
+    asked = met.new(brought if spoken else _written_anew(i, line, met.reader), at_input=True)
+    found.questions += [Question(m.text, i, i) for m in asked]
+    found.perhaps_asked |= any(m.name for m in asked) or repeated == 1
+    found.perhaps_asked |= not asked and any(m.role == "human" and not m.summary for m in added)
+    found.unseen |= not asked and _lacks(i, line, met.reader)
+
+
+def _written_anew(i: int, line: Line, reader: MessageReader) -> Sequence[Message]:
+    """The last human message of a list without ids that a run replaced as a whole: it was asked with its old text."""
+    before = reader.state(line.rows[i - 1].id) or ()
+    after = reader.state(line.rows[i].id) or ()
+    humans = [m for m in after if m.role == "human"]
+    grew = len(after) > len(before) and [m.raw for m in after[: len(before)]] == [m.raw for m in before]
+    if grew or not humans or humans[-1].id or not reader.changed(line.rows[i - 1].id, line.rows[i].id):
+        return ()
+    return humans[-1:]
 
 
 def _asks_again(i: int, steps: Sequence[Step], on_parent: Sequence[Write]) -> bool:
