@@ -13,7 +13,6 @@ from turnstate.commands import options, session
 from turnstate.commands.address import redacted
 from turnstate.commands.complete import complete_thread
 from turnstate.commands.exits import CLEAN, FOUND, USAGE, Missed, Refused
-from turnstate.render.text import one_line
 
 if TYPE_CHECKING:
     from turnstate.checking.expectations import Expectation, ExpectationFile
@@ -290,7 +289,7 @@ def _report(out: session.Output, results: Sequence[Result], form: str, to: str |
             _write(Path(to), text + "\n", "w")
     for message in dict.fromkeys(result.message for result in results if result.status == "error"):
         if form != "text" and to is None:
-            out.screen.note(one_line(redacted(message)), "red")
+            out.screen.note(redacted(message), "red")
     if form == "github":
         _add_to_summary(out, report)
     return _code(results)
@@ -304,7 +303,7 @@ def _add_to_summary(out: session.Output, report: CheckReport) -> None:
         try:
             _write(Path(summary), redacted(markdown_report(report)) + "\n", "a")
         except Refused as refusal:
-            out.screen.note(one_line(f"no summary: {refusal.what}, {refusal.why}"), "yellow")
+            out.screen.note(f"no summary: {refusal.what}, {refusal.why}", "yellow")
 
 
 def _accept(
@@ -407,7 +406,7 @@ def _draft(
     if Path(to).exists():
         raise Refused(f"{to} is there already", "a draft replaces no file", "Name another one with --to.")
     _write(Path(to), text, "x")
-    out.screen.note(one_line(f"drafted {to}; leave out what may change"))
+    out.screen.note(f"drafted {to}; leave out what may change")
 
 
 def _address_from(folder: Path, address: str) -> str | None:

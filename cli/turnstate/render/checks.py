@@ -133,18 +133,14 @@ def write_acceptance(screen: Screen, acceptance: Acceptance) -> None:
         screen.line(f"  {screen.on_out(f'- {expected_words(finding)}', 'red')}")
         screen.line(f"  {screen.on_out(f'+ {finding.condition} {form_words(finding.found.form)}', 'green')}")
     for kept in acceptance.kept:
-        screen.note(
-            f"{place(kept.expectation)}: {kept.finding.condition} stays, {one_line(kept.why)}", "yellow"
-        )
+        screen.note(f"{place(kept.expectation)}: {kept.finding.condition} stays, {kept.why}", "yellow")
 
 
 def write_problems(screen: Screen, problems: Iterable[Problem]) -> None:
     """What is wrong with files: place and what, then what to do."""
     for each in problems:
-        screen.note(
-            one_line(f": {each.what}"), "red", lead=one_line(f"{each.file}:{each.line}:{each.column}")
-        )
-        screen.note(one_line(f"  {each.hint}"))
+        screen.note(f": {each.what}", "red", lead=f"{each.file}:{each.line}:{each.column}")
+        screen.note(f"  {each.hint}")
 
 
 def failure_text(result: Result) -> str:

@@ -482,7 +482,7 @@ def _incomparable(key: Incomparable) -> str:
 def write_notes(screen: Screen, report: DiffReport, *, totals: bool = True) -> None:
     """What was compared, and what must be said about it; with ``totals`` how sure the numbers of turns are."""
     if report.nowhere:
-        screen.note(one_line(f"{report.asked} is there at neither end"), "yellow")
+        screen.note(f"{report.asked} is there at neither end", "yellow")
     elif not report.changes and not report.incomparable:
         screen.note("no differences")
     apart = report.old.on_branch != report.new.on_branch

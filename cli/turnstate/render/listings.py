@@ -191,10 +191,8 @@ def turn_notes(report: TurnReport) -> list[str]:
     if report.shared:
         names = ", ".join(report.shared)
         notes.append(
-            one_line(
-                f"branches share values of {names}: each wrote the same version, and the store keeps the first, "
-                "so what is shown of a later branch may be an earlier one's"
-            )
+            f"branches share values of {names}: each wrote the same version, and the store keeps the first, "
+            "so what is shown of a later branch may be an earlier one's"
         )
     if report.sealing is not None:
         notes += _sealing_notes(report.sealing)
@@ -202,7 +200,7 @@ def turn_notes(report: TurnReport) -> list[str]:
         aside = row.aside
         by = "a summary" if aside.why == "summary" else f"by node {aside.by}" if aside.by else "by a node"
         words = clip(aside.text, 60)
-        notes.append(one_line(f"turn {numbers(row.turns)}: human message, {by}, not a question: {words}"))
+        notes.append(f"turn {numbers(row.turns)}: human message, {by}, not a question: {words}")
     if len(report.asides) > _ASIDES:
         notes.append(f"{len(report.asides) - _ASIDES} more human messages that are no questions, see --json")
     return notes
@@ -213,7 +211,7 @@ def _sealing_notes(sealing: Sealing) -> list[str]:
     notes = []
     if sealing.why is not None:
         what = _rows(sealing.checkpoints, sealing.writes)
-        notes.append(f"encrypted, and not read: {what}: {sealing.why}")
+        notes.append(f"encrypted: {what}, of which the latest cannot be read: {sealing.why}")
     if plain := _rows(len(sealing.plain_checkpoints), sealing.plain_writes):
         turns = f" (turn {numbers(sealing.plain_turns)})" if sealing.plain_turns else ""
         notes.append(f"stored in clear, though other rows are encrypted: {plain}{turns}")
@@ -275,9 +273,7 @@ def write_keys(screen: Screen, report: KeyReport) -> None:
     if any(row.absence == "delta_unresolved" for row in report.rows):
         screen.note(f"delta_unresolved: {BY_REDUCER}")
     if plain := [row.name for row in report.rows if row.plain]:
-        screen.note(
-            one_line(f"stored in clear, though other rows are encrypted: {', '.join(plain)}"), "yellow"
-        )
+        screen.note(f"stored in clear, though other rows are encrypted: {', '.join(plain)}", "yellow")
     for note in total_notes(report.turns):
         screen.note(note)
 

@@ -26,7 +26,7 @@ def write_reading(screen: Screen, reading: Reading, turns: Turns, *, titled: boo
             screen.data(screen.on_out(one_line(reading.key), "bold"))
         screen.data(value_text(reading.value))
         if reading.message:
-            screen.note(one_line(reading.message), "yellow")
+            screen.note(reading.message, "yellow")
     else:
         write_outcome(screen, f"{name}{reading.outcome}", reading.message)
         if reading.stored.get("rule") == "unknown":

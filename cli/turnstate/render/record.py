@@ -10,7 +10,7 @@ from turnstate.history.cut import Part
 from turnstate.history.phrases import counted
 from turnstate.render.documents import Document, present
 from turnstate.render.screen import Screen
-from turnstate.render.text import numbers, one_line, size
+from turnstate.render.text import numbers, size
 from turnstate_backends.recording import Copied
 from turnstate_backends.redact import Found
 
@@ -62,7 +62,7 @@ def record_document(file: str, size: int, threads: Sequence[Recorded], found: Fo
 def write_record(screen: Screen, file: str, size_: int, threads: Sequence[Recorded], found: Found) -> None:
     """Everything on ``err``: the data is the file."""
     for text in _notes(file, size_, threads, found):
-        screen.note(one_line(text), "")
+        screen.note(text, "")
 
 
 def _notes(file: str, size_: int, threads: Sequence[Recorded], found: Found) -> Iterator[str]:

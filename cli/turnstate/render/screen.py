@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from msgspec import Struct
 
+from turnstate.render.text import one_line
+
 if TYPE_CHECKING:
     from turnstate.render.held import Held
 
@@ -123,7 +125,7 @@ class Screen(Struct, frozen=True):
         """Write what is not data, after what was written as data; folded between words on a terminal.
 
         Args:
-            text: One line, already safe to print.
+            text: One line; what of it a terminal would act on is escaped.
             style: How it looks where there is colour; ``""`` for plain.
             lead: A beginning that alone takes the style.
 
@@ -132,6 +134,7 @@ class Screen(Struct, frozen=True):
             OutputFailed: The text cannot be written.
         """
         self._clear()
+        text, lead = one_line(text), one_line(lead)
         if self.err.isatty():
             text = textwrap.fill(
                 lead + text,
