@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import types
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -288,7 +289,46 @@ def test_each_cause_of_not_reading_has_a_message_of_its_own(
     assert shown.document["stored"]["reason"] == reason
     turns = run("turns", "--store", store("encrypted"), "encrypted", env=env)
     assert turns.code == 0
-    assert f"encrypted, and not read: 4 checkpoints and 6 writes: {reason}" in turns.err
+    assert f"encrypted: 4 checkpoints and 6 writes, of which the latest cannot be read: {reason}" in turns.err
+
+
+@pytest.mark.parametrize("has", [{}, {"AES": types.SimpleNamespace(MODE_CBC=2)}])
+def test_a_library_that_does_not_work_has_a_message_too(
+    has: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(types.ModuleType):
+        def __getattr__(self, name: str) -> Any:  # as pycryptodome without its compiled part
+            raise OSError("Cannot load native module 'Crypto.Cipher._raw_ecb'")
+
+    library = Broken("Crypto.Cipher")
+    vars(library).update(has)
+    monkeypatch.setitem(sys.modules, "Crypto.Cipher", library)
+    turns = run("turns", "--store", store("encrypted"), "encrypted", env=WITH_KEY)
+    assert turns.code == 0
+    assert "cannot be read: what is installed as Crypto is no working pycryptodome" in turns.err
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("msgpack+\x1b[2J", r"\x1b[2J is no cipher that is known here"),
+        ("pickle", "a pickle, which can only be read by running what it names"),
+    ],
+)
+def test_why_a_row_cannot_be_read_is_told_whole_and_moves_no_cursor(
+    kind: str, reason: str, tmp_path: Path
+) -> None:
+    path = copy_db(recording("encrypted").path, tmp_path)
+    with closing(connect(path)) as connection, connection:
+        connection.execute(
+            "UPDATE checkpoints SET type = ?, checkpoint = ? "
+            "WHERE checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints)",
+            (kind, b"\x80\x04N."),
+        )
+    env = WITH_KEY
+    told = [run(verb, "--store", str(path), "encrypted", env=env).err for verb in ("turns", "keys", "diff")]
+    assert all("\x1b" not in each for each in told)
+    assert all(reason in each for each in (told if "+" in kind else told[1:]))
 
 
 @pytest.mark.parametrize(

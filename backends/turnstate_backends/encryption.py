@@ -89,11 +89,17 @@ def opened(stored: Stored) -> Stored:
 def _decrypted(key: bytes, sealed: bytes) -> bytes:
     try:
         from Crypto.Cipher import AES
+
+        mode = AES.MODE_EAX
     except ImportError:
         raise Sealed("pycryptodome, which opens it, is not installed: pip install 'turnstate[aes]'") from None
+    except (OSError, AttributeError):  # its compiled part is missing; the package it was made from, or another
+        raise Sealed(
+            "what is installed as Crypto is no working pycryptodome: pip install --force-reinstall pycryptodome"
+        ) from None
     nonce, tag, ciphertext = sealed[:_NONCE], sealed[_NONCE : _NONCE + _TAG], sealed[_NONCE + _TAG :]
     try:
-        return AES.new(key, AES.MODE_EAX, nonce=nonce).decrypt_and_verify(ciphertext, tag)
+        return AES.new(key, mode, nonce=nonce).decrypt_and_verify(ciphertext, tag)
     except ValueError:
         raise Sealed(
             f"the key in {KEY_VARIABLE} does not open it: another key wrote it, or its bytes were changed"

@@ -229,7 +229,7 @@ def _encoding(stored: Stored) -> str:
         return kind
     if kind in _PLAIN:
         return "plain"
-    raise Unreadable("encrypted, pickled, or of an unknown type")
+    raise Unreadable(payload.why_closed(kind))
 
 
 def _ends(stored: Stored) -> Cut | Unreadable:

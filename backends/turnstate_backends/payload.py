@@ -126,9 +126,16 @@ def _decode(stored: Stored, reveal: bool) -> Any:
         return _decode_json(stored, reveal)
     if kind == "msgpack":
         return _decode_msgpack(stored, reveal)
+    raise Damage(why_closed(kind))
+
+
+def why_closed(kind: str | None) -> str:
+    """Why nothing can be read of a payload of a type other than ``json``, ``msgpack`` and the plain ones."""
+    if kind is None:
+        return "neither a type nor bytes are stored"
     if kind == "pickle":
-        raise Damage("a pickle, which can only be read by running what it names")
-    raise Damage("no such payload type is known" if kind else "neither a type nor bytes are stored")
+        return "a pickle, which can only be read by running what it names"
+    return "encrypted" if "+" in kind else "no such payload type is known"
 
 
 def _decode_json(stored: Stored, reveal: bool) -> Any:

@@ -13,6 +13,7 @@ from turnstate.history.phrases import clip, counted
 from turnstate_backends.values import Absent, Tagged
 
 SUMMARY_LENGTH = 72
+_REASON_LENGTH = 200
 """Characters of a summary, at most."""
 
 _ATOM_LENGTH = 24
@@ -40,9 +41,12 @@ def type_of(value: Any) -> str:
 
 
 def summary_of(value: Any) -> str:
-    """What a value holds, in at most :data:`SUMMARY_LENGTH` characters: ``4 items: 12.4, 55.5, 12.7, 55.8``."""
+    """What a value holds, in at most :data:`SUMMARY_LENGTH` characters: ``4 items: 12.4, 55.5, 12.7, 55.8``.
+
+    The reason of an absence may take :data:`_REASON_LENGTH`: it ends with what to do.
+    """
     if isinstance(value, Absent):
-        return clip(str(value.stored.get("reason") or "no value"), SUMMARY_LENGTH)
+        return clip(str(value.stored.get("reason") or "no value"), _REASON_LENGTH)
     if isinstance(value, Tagged):
         if value.masked:
             return "masked"
