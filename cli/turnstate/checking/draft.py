@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from turnstate.checking.writing import Unwritable, toml_text, writable
@@ -89,10 +90,28 @@ def _of_reading(reading: Reading, turn: int) -> dict[str, Any]:
 def _short_value(value: Any) -> Any:
     try:
         with room_for_depth():
-            plain = writable(jsonable(value))
+            form = jsonable(value)
+            if sum(1 for _ in islice(_leaves(form), _SHORT + 1)) > _SHORT:
+                return None
+            plain = writable(form)
             return plain if len(toml_text(plain)) <= _SHORT else None
     except Unwritable:
         return None
+
+
+def _leaves(form: Any) -> Iterator[Any]:
+    """What a form is made of, one by one: each takes a character at least."""
+    if isinstance(form, str):
+        yield from form
+    elif isinstance(form, list):
+        for item in form:
+            yield from _leaves(item)
+    elif isinstance(form, dict):
+        for name, item in form.items():
+            yield name
+            yield from _leaves(item)
+    else:
+        yield form
 
 
 def _is_short(text: str) -> bool:

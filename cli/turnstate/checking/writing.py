@@ -59,7 +59,7 @@ def toml_text(value: Any) -> str:
     """
     try:
         # Outside of quoted text, where an escape would not do, TOML has only what can be seen.
-        text = "".join(char if char.isprintable() else _escaped(char) for char in _item(value, 0).as_string())
+        text = "".join(char if char.isprintable() else _escaped(char) for char in _text(value, 0))
         if not differences(expected_form(value), expected_form(tomllib.loads(f"v = {text}")["v"])):
             return text
     except tomllib.TOMLDecodeError:
@@ -71,19 +71,17 @@ def _escaped(char: str) -> str:
     return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 
-def _item(value: Any, level: int) -> Any:
+def _text(value: Any, level: int) -> str:
     import tomlkit
 
     if level > _DEEPEST:
         raise Unwritable("it is nested too deeply")
+    # Not as containers of tomlkit's: one that grows item by item takes the square of their number.
     if type(value) is dict:
-        table = tomlkit.inline_table()
-        for name, item in value.items():
-            table.append(tomlkit.key(name), _item(item, level + 1))
-        return table
+        entries = (
+            f"{tomlkit.key(name).as_string()} = {_text(item, level + 1)}" for name, item in value.items()
+        )
+        return "{" + ", ".join(entries) + "}"
     if type(value) is list:
-        array = tomlkit.array()
-        for item in value:
-            array.append(_item(item, level + 1))
-        return array
-    return tomlkit.item(value)
+        return "[" + ", ".join(_text(item, level + 1) for item in value) + "]"
+    return str(tomlkit.item(value).as_string())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from turnstate.history.accumulate import Rule
 from turnstate.history.conversation import Conversation
@@ -23,6 +24,10 @@ from turnstate.history.writers import Writers
 from turnstate_backends.interface import Store, Write
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored, Tagged
+
+if TYPE_CHECKING:
+    from turnstate.history.keys import Key
+    from turnstate.history.versions import Version
 
 _HEAD = 1024  # bytes of each write: the class of a message, or the names in a small mapping
 _QUOTES = 5  # bytes at most around a text: two in JSON, a header of up to five in msgpack
@@ -59,6 +64,8 @@ class ThreadHistory:
         self._turns_by = turns_by
         self._tip = tip
         self._reducers = reducers or {}
+        self.versions: dict[tuple[frozenset[str] | None, bool], Mapping[Key, Sequence[Version]]] = {}
+        """What :func:`turnstate.history.versions.versions_by_key` has worked out."""
 
     def along(self, tip: str) -> ThreadHistory:
         """The same namespace, counted the same way, along the line that ends in ``tip``; rows are not read again."""

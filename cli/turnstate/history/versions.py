@@ -82,8 +82,8 @@ def _applied_at(version: Version, node: str | None) -> str:
 
 def versions_by_key(
     history: ThreadHistory, channels: Collection[str] | None = None, *, at: int | None = None
-) -> dict[Key, list[Version]]:
-    """Every version of every key along the line, oldest first.
+) -> Mapping[Key, Sequence[Version]]:
+    """Every version of every key along the line, oldest first; worked out once per thread and set of channels.
 
     Args:
         history: The thread.
@@ -92,6 +92,15 @@ def versions_by_key(
             not believed and every version is inferred.
     """
     believed = _borne_out(history, channels, {len(history.line.rows) - 1} | (set() if at is None else {at}))
+    which = None if channels is None else frozenset(channels), believed
+    if which not in history.versions:
+        history.versions[which] = _every_version(history, channels, believed=believed)
+    return history.versions[which]
+
+
+def _every_version(
+    history: ThreadHistory, channels: Collection[str] | None, *, believed: bool
+) -> dict[Key, list[Version]]:
     tip = _Tip(history, channels)
     index: dict[Key, list[Version]] = {}
     empty: list[tuple[int, Write]] = []
