@@ -19,6 +19,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.shallow import ShallowPostgresSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.func import entrypoint
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
@@ -112,7 +113,7 @@ def test_a_wal_whose_database_is_gone_is_named_and_left_alone(tmp_path: Path, ve
     assert result.code == 2
     assert "lone.db-wal" in result.err
     assert (tmp_path / "lone.db-wal").read_bytes() == before
-    assert not (tmp_path / "lone.db").exists()
+    assert [path.name for path in tmp_path.glob("lone*")] == ["lone.db-wal"]
 
 
 ById = tuple[str, str | None, int]
@@ -263,6 +264,57 @@ def test_a_foreign_database_is_refused_by_every_command_with_what_was_found(
         assert (result.code, result.out) == (2, "")
         assert "is not a LangGraph checkpoint store" in result.err
         assert says in result.err
+
+
+def test_an_empty_file_is_refused_by_every_command_and_stays_empty(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    path.touch()
+    for argv in (["threads"], ["turns", "t"], ["gaps"], ["show", "t", "x"]):
+        result = run(argv[0], "--store", str(path), *argv[1:])
+        assert (result.code, result.out) == (2, "")
+        assert "the file is empty (0 bytes)" in result.err
+    assert [(path.name, path.stat().st_size) for path in tmp_path.iterdir()] == [("new.db", 0)]
+
+
+def test_rows_of_all_four_formats_make_one_thread(tmp_path: Path) -> None:
+    path = copy_db(recording("demo").path, tmp_path)
+    before = told(str(path), "demo")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        rows = connection.execute(
+            "SELECT rowid, checkpoint FROM checkpoints ORDER BY checkpoint_id"
+        ).fetchall()
+        for n, (rowid, data) in enumerate(rows):
+            assert data.count(b"\xa1v\x04") == 1
+            data = data.replace(b"\xa1v\x04", b"\xa1v" + bytes([1 + n * 4 // len(rows)]))
+            connection.execute("UPDATE checkpoints SET checkpoint = ? WHERE rowid = ?", (data, rowid))
+    assert told(str(path), "demo") == before
+
+
+def test_a_workflow_of_functions_has_what_it_returned_and_what_it_saved_in_channels_of_langgraphs_own(
+    tmp_path: Path, pg_dsn: str
+) -> None:
+    for address, saver_of in ((str(tmp_path / "f.db"), SqliteSaver), (pg_dsn, PostgresSaver)):
+        with saver_of.from_conn_string(address) as saver:  # type: ignore[attr-defined]
+            saver.setup()
+
+            @entrypoint(checkpointer=saver)
+            def workflow(query: str, *, previous: list[str] | None = None) -> Any:
+                asked = [*(previous or []), query]
+                return entrypoint.final(value=f"{len(asked)} asked", save=asked)
+
+            for query in ("q1", "q2", "q3"):
+                workflow.invoke(query, place("t"))
+        turns = run("turns", "--store", address, "t", "--json").document
+        assert (turns["turns_by"], [t["question"] for t in turns["turns"]]) == ("inputs", ["q1", "q2", "q3"])
+        for turn in (1, 2, 3):
+            argv = ("--store", address, "t", "--turn", str(turn), "--all", "--json")
+            assert run("show", *argv, "__end__").document["value"] == f"{turn} asked"
+            assert run("show", *argv, "__previous__").document["value"] == ["q1", "q2", "q3"][:turn]
+        refused = run("show", "--store", address, "t", "__end__")
+        assert (refused.code, "a channel of LangGraph's own has that name: see --all" in refused.err) == (
+            4,
+            True,
+        )
 
 
 class Rooted:

@@ -225,7 +225,8 @@ def _not_here(
     known = _known(history, state, index, internal=internal)
     key = key_names.find(name, known)
     if key is None:
-        return _no_such_key(base, name, known)
+        own = history.is_internal(name) and name in history.channels()
+        return _no_such_key(base, name, known, own=own)
     if history.is_internal(key.channel):
         index = versions_by_key(history, [key.channel])
     versions = index.get(key, [])
@@ -268,7 +269,12 @@ def _known(
     }
 
 
-def _no_such_key(base: Reading, name: str, known: Collection[Key]) -> Reading:
+def _no_such_key(base: Reading, name: str, known: Collection[Key], *, own: bool) -> Reading:
+    if own:
+        message = (
+            f"the thread's state has no key {name!r}; a channel of LangGraph's own has that name: see --all"
+        )
+        return replace(base, outcome="no_such_key", message=message)
     names = list(key_names.display_names(known).values())
     nearest = tuple(key_names.nearest(name, {*names, *(key.full_name for key in known)}))
     few = sorted(names)[:_FEW_NAMES]
