@@ -24,6 +24,21 @@ DAMAGE = [
     ("msgpack", b"\x93\x01", "undecodable", "the bytes end inside a value"),
     ("msgpack", b"\x93\x01\x02\x03\x04", "undecodable", "1 bytes follow the value"),
     ("msgpack", b"", "undecodable", "the bytes end inside a value"),
+    (
+        "msgpack",
+        b"\x82\xa1a\x01\xa1b\x92\x02",
+        "undecodable",
+        "the bytes end inside a value",
+    ),  # in its last entry
+    ("msgpack", b"\x82\xa1a\x01\xa1b\x92\x02\x03\x04", "undecodable", "1 bytes follow the value"),
+    ("msgpack", b"\xc7\x0c\x02\x93\xa1m\xa1C\x81\xa1a", "undecodable", "the bytes end inside a value"),
+    (
+        "msgpack",
+        b"\x82\xa1a\x01\xa1b\xda\xff\xff" + b"x" * 9000,
+        "undecodable",
+        "the bytes end inside a value",
+    ),
+    ("json", b'{"a": 1, "b": [2', "undecodable", "not JSON at character 16: Expecting ',' delimiter"),
     ("json", b'{"a": ', "undecodable", "not JSON at character 6: Expecting value"),
     ("yaml", b"a: 1", "undecodable", "no such payload type is known"),
     ("msgpack+aes", b"x" * 40, "encrypted", "LANGGRAPH_AES_KEY is not set"),

@@ -146,7 +146,7 @@ def picked(stored: Stored, field: str, names: Collection[str]) -> dict[str, Stor
 
 
 def keys(stored: Stored) -> list[Any] | None:
-    """The keys of a top-level map in stored order. The last value need not be at hand.
+    """The keys of a top-level map in stored order. Of a head the last value need not be at hand.
 
     Returns:
         None when the payload is not a map.
@@ -262,7 +262,7 @@ def _items(
             if keyed:
                 start = skipper.position
                 key = _key(data[start : skipper.skip()])
-                if not left and not last_value:
+                if not left and not last_value and not stored.complete:
                     yield key, Stored("msgpack", b"", 0)
                     return
             start = skipper.position
