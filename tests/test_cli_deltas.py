@@ -131,7 +131,7 @@ def test_a_rule_for_a_channel_that_the_thread_has_not_is_refused_with_what_there
     what, has, hint = result.err.splitlines()
     assert "has no channel 'tool_stat'" in what
     assert has.startswith("  it has: tool_state")
-    assert hint == "  Correct --reducer, or leave it out."
+    assert hint == "  Name one that it has, or leave it out."
 
 
 def test_a_rule_for_a_channel_that_only_a_branch_has_is_taken_there(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""The layers: ``commands → render → checking → history → backends``; Typer only in commands, Rich only in render."""
+"""The layers: ``commands → render → checking → history → backends``, and ``library → history``; Typer only in commands,
+Rich only in render."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ ALLOWED = {
     },
     "render": {"turnstate.render", "turnstate.checking", "turnstate.history", "turnstate_backends", "rich"},
     "checking": {"turnstate.checking", "turnstate.history", "turnstate_backends"},
+    "library": {"turnstate.library", "turnstate.history", "turnstate_backends"},
     "history": {"turnstate.history", "turnstate_backends"},
     "backends": {"turnstate_backends"},
 }
@@ -68,6 +70,7 @@ def test_every_module_belongs_to_a_layer() -> None:
         "commands",
         "render",
         "checking",
+        "library",
         "history",
     }
 

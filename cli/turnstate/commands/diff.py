@@ -16,7 +16,6 @@ from turnstate.commands.exits import BY_OUTCOME, CLEAN, FOUND, NO_LONGER_RETAINE
 if TYPE_CHECKING:
     from turnstate.history.against import AgainstReport
     from turnstate.history.changes import DiffReport, Standpoint
-    from turnstate.history.places import Miss, Place
     from turnstate.history.thread import ThreadHistory
     from turnstate.render.diff import Detail
     from turnstate.render.screen import Screen
@@ -189,7 +188,9 @@ def diff(
     asked = _asked(turns, checkpoints, branch)
     with session.opened_thread(ctx, out, _SCHEMA) as history:
         old, new = _ends(history, asked)
-        report = _report(old, new, key, internal=internal, reveal=reveal)
+        from turnstate.history.asked import changes_asked
+
+        report = changes_asked(old, new, key, internal=internal, reveal=reveal)
     from turnstate.render import diff as render
 
     session.print_report(
@@ -258,33 +259,23 @@ def _ends(history: ThreadHistory, asked: _Asked) -> tuple[Standpoint, Standpoint
         Missed: There is no such turn or checkpoint, or it is no longer kept.
         Refused: Several checkpoints begin so, or the branch is none.
     """
+    from turnstate.history import asked as named
+
+    if asked.by == "checkpoints":
+        return named.ends_at_checkpoints(history, asked.ids)
+    if asked.by == "turn":
+        return named.ends_of_turn(history, -1 if asked.last is None else asked.last)
+    if asked.by == "turns":
+        return named.ends_of_turns(history, asked.first, asked.last)
+    head = history.along(history.forest.head)
+    if asked.first is not None:
+        return named.ends_of_turns(history, asked.first, asked.last, line=head)
     from turnstate.history.changes import Standpoint
     from turnstate.history.places import turn_place
 
-    if asked.by == "checkpoints":
-        first, last = (
-            places.place_in(history, places.When(-1, at_start=False, checkpoint=id, at=None))
-            for id in asked.ids
-        )
-        return tuple(Standpoint(line, _found(line, place)) for line, place in (first, last))  # type: ignore[return-value]
-    if asked.by == "turn":
-        new = _found(history, turn_place(history, -1 if asked.last is None else asked.last))
-        turn = history.turns.turns[new.turn or 0]
-        if turn.number == 0:
-            raise Missed("no_such_turn", _nothing_before(history))
-        before = turn_place(history, min(turn.asked_with, default=turn.number) - 1)
-        return Standpoint(history, _found(history, before, changed=turn.number)), Standpoint(history, new)
-    new = _found(history, turn_place(history, -1 if asked.last is None else asked.last))
-    line = history.along(history.forest.head) if asked.by == "lines" else history
-    if asked.by == "lines" and asked.first is None:
-        return _fork(history, line), Standpoint(history, new)
-    return Standpoint(line, _found(line, turn_place(line, asked.first or 0))), Standpoint(history, new)
-
-
-def _nothing_before(history: ThreadHistory) -> str:
-    from turnstate.history.places import turns_had
-
-    return "turn 0 is what precedes the first question" if history.turns.total else turns_had(history)
+    last = turn_place(history, -1 if asked.last is None else asked.last)
+    new = Standpoint(history, named.found_place(history, last))
+    return _fork(history, head), new
 
 
 def _fork(history: ThreadHistory, head: ThreadHistory) -> Standpoint:
@@ -305,36 +296,6 @@ def _fork(history: ThreadHistory, head: ThreadHistory) -> Standpoint:
             "turn_no_longer_retained", "the branch shares no checkpoint that is kept with the head's line"
         )
     return Standpoint(history, checkpoint_place(history, shared[-1]), at_fork=True)
-
-
-def _found(history: ThreadHistory, place: Place | Miss, *, changed: int | None = None) -> Place:
-    """The place, which is where a turn began where ``changed`` names one.
-
-    Raises:
-        Missed: There is none.
-    """
-    from turnstate.history.places import Miss, end_words, pruned_words
-
-    if not isinstance(place, Miss):
-        return place
-    if changed is not None and place.outcome == "turn_no_longer_retained":
-        needs = f"what turn {changed} changed needs {end_words(place.turn or 0)}, which was pruned"
-        place = Miss(place.outcome, pruned_words(history, needs), changed)
-    raise places.missed(history, place)
-
-
-def _report(old: Standpoint, new: Standpoint, key: str | None, *, internal: bool, reveal: bool) -> DiffReport:
-    from turnstate.history.changes import diff_report
-    from turnstate.history.keys import AmbiguousKey
-    from turnstate.history.places import Miss
-
-    try:
-        report = diff_report(old, new, key, internal=internal, reveal=reveal)
-    except AmbiguousKey as error:
-        raise session.ambiguous(key or "", error) from None
-    if isinstance(report, Miss):
-        raise places.missed(new.history, report)
-    return report
 
 
 def _code(report: DiffReport, *, exit_code: bool) -> int:
@@ -421,15 +382,16 @@ def _compared(
     ids: bool,
 ) -> AgainstReport:
     from turnstate.history.against import against_report
+    from turnstate.history.asked import ambiguous, missed
     from turnstate.history.keys import AmbiguousKey
     from turnstate.history.places import Miss
 
     try:
         report = against_report(history, other, numbers, key, internal=internal, reveal=reveal, ids=ids)
     except AmbiguousKey as error:
-        raise session.ambiguous(key or "", error) from None
+        raise ambiguous(key or "", error) from None
     if isinstance(report, Miss):
-        raise places.missed(other, report)
+        raise missed(other, report)
     return report
 
 

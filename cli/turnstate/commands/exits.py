@@ -1,4 +1,4 @@
-"""Exit codes, and the two ways in which a command ends without an answer. Knows neither Typer nor Rich.
+"""Exit codes, also those of the two ways in which a command ends without an answer. Knows neither Typer nor Rich.
 
 0 clean · 1 a difference or finding was asked about and exists · 2 usage, or the store cannot be opened ·
 4 it never was there · 5 it was there and is no longer retained · 6 it is there and cannot be read · 130 interrupted.
@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+
+from turnstate.history.refusals import Missed as Missed  # exit by its outcome
+from turnstate.history.refusals import Refused as Refused  # exit 2
 
 CLEAN: Final = 0
 FOUND: Final = 1
@@ -31,29 +34,3 @@ BY_OUTCOME: Mapping[str, int] = {
     "delta_unresolved": UNREADABLE,
 }
 """The exit code of each outcome of a read."""
-
-
-class Refused(Exception):
-    """The command cannot be carried out as it was given: what, why and what to do, one line each. Exit 2."""
-
-    def __init__(self, what: str, why: str, hint: str) -> None:
-        super().__init__(what)
-        self.what = what
-        self.why = why
-        self.hint = hint
-
-
-class Missed(Exception):
-    """What was asked about is not in the store: an outcome and its words. Exit by outcome.
-
-    Attributes:
-        outcome: As in :data:`turnstate.history.reading.Outcome`.
-        message: In words.
-        fields: What a JSON document says besides.
-    """
-
-    def __init__(self, outcome: str, message: str, **fields: object) -> None:
-        super().__init__(message)
-        self.outcome = outcome
-        self.message = message
-        self.fields = fields

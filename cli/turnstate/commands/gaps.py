@@ -12,7 +12,6 @@ import typer
 from turnstate.commands import options, session
 from turnstate.commands.complete import complete_thread
 from turnstate.commands.exits import CLEAN, FOUND
-from turnstate.commands.threads import span_of
 
 if TYPE_CHECKING:
     from turnstate.history.gaps import GapReport
@@ -115,6 +114,8 @@ def _active(
     store: Store, pattern: str | None, ns: str, most: int | None, after: datetime | None
 ) -> Iterator[ThreadRow]:
     """The threads that have the namespace and were active since, most recent first."""
+    from turnstate.history.activity import span_of
+
     listed = store.threads(limit=most if after is None else None, pattern=pattern)
     rows = (row for row in listed if ns in row.namespaces)
     if after is not None:

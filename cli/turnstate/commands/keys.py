@@ -44,13 +44,14 @@ def keys(
     out = session.output(json=json, jsonl=jsonl, color=color)
     when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at, branch=branch)
     with session.opened_thread(ctx, out, "turnstate.keys/1") as history:
+        from turnstate.history.asked import missed, place_asked
         from turnstate.history.listing import keys_at
         from turnstate.history.places import Miss
         from turnstate.render import documents, listings
 
-        history, place = places.place_in(history, when)
+        history, place = place_asked(history, when)
         if isinstance(place, Miss):
-            raise places.missed(history, place)
+            raise missed(history, place)
         report = keys_at(history, place, internal=internal)
         if (damage := report.damage) and damage.absence:
             where = f"turn {report.turn}, checkpoint {report.checkpoint}"

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnstate.commands import options, places, session
-from turnstate.commands.exits import CLEAN, UNREADABLE, Missed
-from turnstate.render.text import numbers
+from turnstate.commands.exits import CLEAN, UNREADABLE
 
 if TYPE_CHECKING:
     from turnstate.history.chart import Chart
-    from turnstate.history.keys import Key
-    from turnstate.history.log import Log, Span
-    from turnstate.history.thread import ThreadHistory
 
 HELP = """List every version of a key: when, by whom, and what it changed
 
@@ -89,6 +85,7 @@ def log(
         )
     asked = {} if key is None else {"key": key}
     with session.opened_thread(ctx, out, "turnstate.log/1", **asked) as history:
+        from turnstate.history.asked import logged_keys, turns_span
         from turnstate.history.key_log import KeyLog
         from turnstate.history.keys import is_glob
         from turnstate.history.log import Log
@@ -96,16 +93,16 @@ def log(
         from turnstate.render import log as render
 
         found = Log(history, internal=internal)
-        span = None if between is None else _span(history, *between)
+        span = None if between is None else turns_span(history, *between)
         if between is not None and (between[1] or 0) > history.turns.total:
             out.screen.note(turns_had(history))
         if chart:
             from turnstate.history.chart import chart_of
 
-            drawn = chart_of(found, None if key is None else _keys(found, key), span=span)
+            drawn = chart_of(found, None if key is None else logged_keys(found, key), span=span)
             draw(out, drawn)
             raise typer.Exit(CLEAN)
-        keys = [None] if key is None else _keys(found, key)
+        keys = [None] if key is None else logged_keys(found, key)
         logs = [KeyLog(found, each, span=span, limit=most, reverse=reverse) for each in keys]
         several = key is not None and is_glob(key) and [each.name for each in logs] != [key]
         with_values = values or (out.form != "text" and key is not None)
@@ -131,54 +128,3 @@ def draw(out: session.Output, chart: Chart) -> None:
     from turnstate.render.chart import chart_document, chart_documents, write_chart
 
     session.print_report(out, chart, write_chart, chart_document, chart_documents)
-
-
-def _keys(log: Log, asked: str) -> list[Key]:
-    """The key that is meant, or each that the pattern matches; a pattern that matches none is a plain name.
-
-    Raises:
-        Missed: There is no such key.
-        Refused: Two channels have an entry of that name.
-    """
-    from turnstate.history import keys as names
-
-    matched = names.matching(asked, log.leaves()) if names.is_glob(asked) else []
-    if matched:
-        return matched
-    try:
-        key = names.find(asked, log.known)
-    except names.AmbiguousKey as error:
-        raise session.ambiguous(asked, error) from None
-    if key is None:
-        near = names.nearest(asked, log.names.values())
-        hint = f"; nearest: {', '.join(near)}" if near else ""
-        fields = {"nearest": near} if near else {}
-        raise Missed("no_such_key", f"the thread has no key {asked!r}{hint}", **fields)
-    return [key]
-
-
-def _span(history: ThreadHistory, first: int | None, last: int | None) -> Span:
-    """The rows of some turns.
-
-    Raises:
-        typer.BadParameter: The turns are in the wrong order.
-        Missed: There is no such turn, or none of them has a row that is kept.
-    """
-    from turnstate.history.log import span_of
-    from turnstate.history.places import turns_had
-
-    turns = history.turns
-    ends = [0 if first is None else first, turns.total if last is None else last]
-    first, last = (turns.total + 1 + number if number < 0 else number for number in ends)
-    if first > last and first <= turns.total:
-        raise typer.BadParameter("the first turn comes after the last.", param_hint="'--turns'")
-    known = {"total_turns": turns.total, "retained_turns": list(turns.retained)}
-    if first > turns.total or last < 0:
-        raise Missed("no_such_turn", turns_had(history), **known)
-    span = span_of(history, max(first, 0), last)
-    if span is None:
-        can = numbers(turns.retained) or "none"
-        raise Missed(
-            "turn_no_longer_retained", f"those turns were pruned; turns that can be read: {can}", **known
-        )
-    return span

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import typer
-from msgspec import Struct
 
 from turnstate.commands import options
-from turnstate.commands.exits import Missed
-from turnstate.commands.session import checkpoint_id
 
 if TYPE_CHECKING:
-    from turnstate.history.places import Miss, Place
-    from turnstate.history.thread import ThreadHistory
-
+    from turnstate.history.asked import When
 NO_BRANCH = "a checkpoint is read on its own line; leave --branch out."
 _RANGE = re.compile(r"(-?\d{1,9})?\.\.(-?\d{1,9})?", re.ASCII)
-
-
-class When(Struct, frozen=True):
-    """What was asked for: ``checkpoint``, else ``at``, else the end or start of ``turn``."""
-
-    turn: int
-    at_start: bool
-    checkpoint: str | None
-    at: datetime | None
 
 
 def when(
@@ -51,37 +36,9 @@ def when(
         raise typer.BadParameter("it goes with --turn only.", param_hint="'--at-start'")
     number = options.whole_number("-1" if turn is None else turn, "--turn")
     moment = None if at is None else options.moment(at, "--at")
+    from turnstate.history.asked import When
+
     return When(number, at_start, checkpoint, moment)
-
-
-def place_in(history: ThreadHistory, asked: When) -> tuple[ThreadHistory, Place | Miss]:
-    """The place, and the history of the line that it lies on: a checkpoint may lie on another one than the head's.
-
-    Raises:
-        Missed: There is no such checkpoint.
-        Refused: There are several.
-    """
-    from turnstate.history import places
-
-    if asked.checkpoint is not None:
-        id = checkpoint_id(history, asked.checkpoint)
-        if id not in history.line.index:
-            history = history.along(history.forest.tip_beyond(id))
-        return history, places.checkpoint_place(history, id)
-    if asked.at is not None:
-        return history, places.time_place(history, asked.at)
-    return history, places.turn_place(history, asked.turn, at_start=asked.at_start)
-
-
-def missed(history: ThreadHistory, miss: Miss) -> Missed:
-    """That there is no place to read at, with the turns that there are."""
-    return Missed(
-        miss.outcome,
-        miss.message,
-        **({} if miss.turn is None else {"turn": miss.turn}),
-        total_turns=history.turns.total,
-        retained_turns=list(history.turns.retained),
-    )
 
 
 def turns_from_to(text: str) -> tuple[int | None, int | None]:

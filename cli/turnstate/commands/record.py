@@ -206,6 +206,7 @@ def _threads(store: Store, names: list[str], *, one: bool) -> list[str]:
         Missed: One is not there.
         typer.BadParameter: There is more than one, and only one makes sense.
     """
+    from turnstate.history.asked import no_thread
     from turnstate.history.keys import is_glob
 
     found: dict[str, None] = {}
@@ -213,7 +214,7 @@ def _threads(store: Store, names: list[str], *, one: bool) -> list[str]:
         exact = store.threads(thread=name)
         rows = exact or (store.threads(pattern=name) if is_glob(name) else [])
         if not rows:
-            raise session.no_thread(store, name, "")
+            raise no_thread(store, name, "")
         found |= dict.fromkeys(row.id for row in rows)
     if one and len(found) > 1:
         raise typer.BadParameter("it goes with one thread only.", param_hint="'--turns' / '--branch'")

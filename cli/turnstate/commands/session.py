@@ -13,20 +13,17 @@ import typer
 from msgspec import Struct
 
 from turnstate.commands.address import redacted, remember_secrets, store_address
-from turnstate.commands.exits import BY_OUTCOME, USAGE, Missed, Refused
+from turnstate.commands.exits import BY_OUTCOME, USAGE, Missed
 from turnstate.render.screen import OutputClosed, OutputFailed, Screen, progress, screen
 from turnstate.render.text import one_line
 
 if TYPE_CHECKING:
-    from turnstate.history.keys import AmbiguousKey
     from turnstate.history.thread import ThreadHistory
     from turnstate.history.turns import TurnsBy
     from turnstate.render.documents import Document
     from turnstate_backends.interface import Store, StoreError
 
 _Report = TypeVar("_Report")
-_MESSAGES = "messages"  # the conversation's channel unless --messages names another
-_NEAREST_AMONG = 1000  # the latest threads, to look for a name like the one that was typed
 
 
 class Output(Struct, frozen=True):
@@ -188,113 +185,21 @@ def history_of(
     turns_by: str | None,
     reducer: str | Sequence[str] | None = None,
 ) -> ThreadHistory:
-    """A thread along the head's line, or along that of a branch.
+    """:func:`turnstate.history.asked.thread_asked` with the options as typed.
 
     Raises:
-        Missed: There is no such thread, namespace or branch.
-        Refused: Several checkpoints begin as the branch does; a reducer cannot be imported; or an option names a
-            channel that the thread has not.
+        Missed: As there.
+        Refused: As there; or a reducer cannot be imported.
     """
     from turnstate.commands.reducers import rules
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.asked import thread_asked
 
-    reducers = rules(reducer)
-    history = ThreadHistory(
+    return thread_asked(
         store,
         thread,
-        ns,
+        ns=ns,
+        branch=branch,
         messages=messages,
         turns_by=cast("TurnsBy | None", turns_by),
-        reducers=reducers,
+        reducers=rules(reducer),
     )
-    if not history.forest.rows:
-        raise no_thread(store, thread, ns)
-    lines = [history]
-    if branch is not None:
-        named = checkpoint_id(history, branch)
-        # With clock skew the head can have children; who names it means the line that LangGraph would resume.
-        tip = named if named == history.forest.head else history.forest.tip_beyond(named)
-        lines.append(history.along(tip))
-    if messages != _MESSAGES:
-        _must_have(lines, messages, "--messages")
-    for channel in reducers:
-        _must_have(lines, channel, "--reducer")
-    return lines[-1]
-
-
-def _must_have(lines: Sequence[ThreadHistory], channel: str, option: str) -> None:
-    """Refuse an option that names a channel which the thread has on none of some lines."""
-    channels = {name for line in lines for name in line.channels()}
-    if channel in channels:
-        return
-    from turnstate.history.keys import nearest
-
-    near = ", ".join(nearest(channel, channels)) or ", ".join(sorted(channels)[:5])
-    raise Refused(
-        f"thread {lines[0].thread!r} has no channel {channel!r}",
-        f"it has: {near}",
-        f"Correct {option}, or leave it out.",
-    )
-
-
-def checkpoint_id(history: ThreadHistory, prefix: str) -> str:
-    """The whole id of a checkpoint of the thread, on whichever line.
-
-    Raises:
-        Missed: None begins so; or one did, and only what was written on it is left.
-        Refused: Several do.
-    """
-    from turnstate.history.lines import matching
-
-    found = matching(list(history.forest.rows), prefix) if prefix else []
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        gone = matching(list(history.writes), prefix) if prefix else []
-        if len(gone) == 1:
-            raise Missed(
-                "turn_no_longer_retained", f"checkpoint {gone[0]} was deleted; only writes on it are left"
-            )
-        raise Missed(
-            "no_such_turn",
-            f"the thread has no checkpoint that begins with {prefix!r}; its newest is {history.forest.head}",
-        )
-    listed = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
-    raise Refused(f"{prefix!r} is the beginning of {len(found)} checkpoints", listed, "Give more of the id.")
-
-
-def ambiguous(name: str, error: AmbiguousKey) -> Refused:
-    """That two channels have an entry of a name."""
-    return Refused(
-        f"{name!r} is an entry of {len(error.names)} channels",
-        ", ".join(error.names),
-        "Give one of these names.",
-    )
-
-
-def no_thread(store: Store, thread: str, ns: str) -> Missed:
-    """That a thread, or this namespace of it, is not there; with what is."""
-    here = store.threads(thread=thread)
-    if here:
-        names = [f"{name!r}" for name in here[0].namespaces]
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        return Missed(
-            "no_such_thread",
-            f"thread {thread!r} has no checkpoint in namespace {ns!r}; it has: {', '.join(names[:5])}{more}",
-            namespaces=list(here[0].namespaces),
-        )
-    from turnstate.history.keys import is_glob, nearest
-    from turnstate_backends.interface import StoreError
-
-    message = f"the store has no thread {thread!r}"
-    if is_glob(thread):
-        message += ", and only threads and gaps take a pattern"
-    try:
-        latest = [row.id for row in store.threads(limit=_NEAREST_AMONG)]
-    except StoreError:  # not every saver can list its threads
-        return Missed("no_such_thread", message)
-    near = nearest(thread, latest)
-    if near:
-        return Missed("no_such_thread", f"{message}; nearest: {', '.join(near)}", nearest=near)
-    latest_words = f"; the latest: {', '.join(latest[:3])}" if latest else "; it has no threads"
-    return Missed("no_such_thread", message + latest_words)

@@ -74,7 +74,9 @@ def show(
     when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at, branch=branch)
     expression = None if query is None else _compiled(query)
     with session.opened_thread(ctx, out, "turnstate.show/1", key=key) as history:
-        history, place = places.place_in(history, when)
+        from turnstate.history.asked import place_asked
+
+        history, place = place_asked(history, when)
         readings = _readings(history, key, place, internal=internal, reveal=reveal)
         if expression is not None:
             readings = [_looked_into(reading, expression) for reading in readings]
@@ -107,6 +109,7 @@ def _readings(
     history: ThreadHistory, key: str, place: Place | Miss, *, internal: bool, reveal: bool
 ) -> list[Reading]:
     """What the key, or each key that the pattern matches, reads as; a pattern that matches none is a plain name."""
+    from turnstate.history.asked import ambiguous
     from turnstate.history.keys import AmbiguousKey, is_glob
     from turnstate.history.reading import read, read_all
 
@@ -116,7 +119,7 @@ def _readings(
     try:
         return [read(history, key, place, internal=internal, reveal=reveal)]
     except AmbiguousKey as error:
-        raise session.ambiguous(key, error) from None
+        raise ambiguous(key, error) from None
 
 
 def _compiled(query: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,6 +54,8 @@ def threads(
     after = None if since is None else options.moment(since, "--since")
     out = session.output(json=json, jsonl=jsonl, color=color)
     with session.opened(ctx, out, store, schema) as opened:
+        from turnstate.history.activity import span_of
+
         rows = opened.threads(limit=most if after is None else None, pattern=pattern)
         lines: list[ThreadLine] = []
         for row in rows:
@@ -83,32 +84,6 @@ def threads(
         else:
             write_jsonl(out.screen, documents)
     raise typer.Exit(CLEAN)
-
-
-def span_of(store: Store, row: ThreadRow) -> tuple[datetime | None, datetime | None]:
-    """When the first and the last checkpoint of a thread were made, in whichever namespace.
-
-    The least and the greatest id tell, where ids are made of time. Others need not sort by it (``"10"`` comes before
-    ``"2"``), so then every row is asked for what is stored in it.
-    """
-    from turnstate.history.ids import id_time
-    from turnstate.history.times import parse_time
-
-    def by_id(checkpoint: str) -> datetime | None:
-        return id_time(checkpoint) or parse_time(checkpoint)  # before LangGraph 0.2 an id was a time stamp
-
-    first, last = by_id(row.first), by_id(row.last)
-    if first is not None and last is not None:
-        return first, last
-    times = [
-        found
-        for ns in row.namespaces
-        for ids in [[checkpoint.id for checkpoint in store.checkpoints(row.id, ns)]]
-        for stored in [store.times(row.id, ns, ids)]
-        for id in ids
-        if (found := by_id(id) or parse_time(stored.get(id, "")))
-    ]
-    return min(times, default=None), max(times, default=None)
 
 
 def _turns(store: Store, row: ThreadRow, messages: str, turns_by: str | None) -> tuple[int, str] | None:
