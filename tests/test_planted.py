@@ -27,19 +27,22 @@ FORMS = ([], ["--json"], ["--jsonl"])
 CONSTRUCTOR = {"lc": 2, "type": "constructor", "id": [MODULE, "mkdir"], "args": ["x"], "kwargs": {}}
 
 
-def commands(folder: Path) -> dict[str, list[list[str]]]:
-    """Each verb and ways to call it."""
+def commands(folder: Path, address: str) -> dict[str, list[list[str]]]:
+    """Each verb and ways to call it; what ``check`` drafts it checks then."""
+    drafted = str(folder / f"{len(list(folder.glob('*.toml')))}.toml")
     return {
         "threads": [[], ["--turns"]],
         "turns": [["t"], ["t", "--chart"], ["t", "--turns-by", "inputs"]],
         "keys": [["t", "--all"], ["t", "--turn", "0"]],
         "show": [["t", "*", "--all", "--reveal"], ["t", "messages"], ["t", "v0", "--query", "@"]],
         "log": [["t", "--values", "--all", "--reveal"], ["t", "*", "--patch"], ["t", "--chart"]],
-        "diff": [["t", "--turns", "0.."], ["t", "*", "--all"]],
+        "diff": [["t", "--turns", "0.."], ["t", "*", "--all"], ["t", "--against", address]],
         "gaps": [[], ["t"]],
         "branches": [["t"]],
-        "check": [["--init", "t", "--to", str(folder / "drafted.toml")]],
-        "record": [["t", "--to", str(folder / "cut.db"), "--force"]],
+        "check": [["--init", "t", "--to", drafted], [drafted], [drafted, "--accept"]],
+        "record": [
+            ["t", "--to", str(folder / "cut.db"), "--force", *more] for more in ([], ["--redact", "v*"])
+        ],
     }
 
 
@@ -55,8 +58,10 @@ def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop(MODULE, None)
 
 
-def holding(kind: str, values: list[bytes]) -> bytes:
-    """A checkpoint payload that holds values in its channels, in their own encoding."""
+def holding(kind: str, values: list[bytes], at: int) -> bytes:
+    """A checkpoint payload that holds values in its channels, in their own encoding; in each row in other channels."""
+    values = values[at:] + values[:at]
+    version = str(at + 1)
     if kind == "pickle":
         return values[0]
     names = [f"v{number}" for number in range(len(values))]
@@ -67,7 +72,7 @@ def holding(kind: str, values: list[bytes]) -> bytes:
             "ts": "2026-01-01T00:00:00Z",
             "id": "1",
             "channel_values": {"messages": decoded, **dict(zip(names, decoded, strict=True))},
-            "channel_versions": dict.fromkeys(["messages", *names], 1),
+            "channel_versions": dict.fromkeys(["messages", *names], version),
             "versions_seen": {"tool": decoded[0]},
         }
         return json.dumps(state).encode()
@@ -81,7 +86,7 @@ def holding(kind: str, values: list[bytes]) -> bytes:
             ),
             *(packer.pack("messages"), packer.pack_array_header(len(values)), *values),
             *(part for name, value in zip(names, values, strict=True) for part in (packer.pack(name), value)),
-            *(packer.pack("channel_versions"), packer.pack(dict.fromkeys(["messages", *names], "1"))),
+            *(packer.pack("channel_versions"), packer.pack(dict.fromkeys(["messages", *names], version))),
         ]
     )
 
@@ -103,7 +108,7 @@ def sqlite_stores(folder: Path) -> list[str]:
                         id,
                         IDS[at - 1] if at else None,
                         encoding,
-                        holding(encoding, values),
+                        holding(encoding, values, at),
                         json.dumps(metadata),
                     ),
                 )
@@ -157,13 +162,14 @@ def postgres_store(dsn: str) -> None:
 
 
 def spring_every_command(address: str, folder: Path) -> None:
-    calls = commands(folder)
+    calls = commands(folder, address)
     assert set(app._VERBS) <= set(calls)
     for verb in app._VERBS:
         for argv in calls[verb]:
             for form in FORMS if verb not in ("check", "record") else FORMS[:1]:
                 result = run(verb, "--store", address, *argv, *form)
                 assert "should not have happened" not in result.err, (verb, argv, result.err)
+                assert "Usage:" not in result.err, (verb, argv, result.err)
 
 
 def test_no_command_runs_what_a_payload_of_a_file_names(tmp_path: Path, mark: Path) -> None:
