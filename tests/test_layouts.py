@@ -290,6 +290,59 @@ def test_rows_of_all_four_formats_make_one_thread(tmp_path: Path) -> None:
     assert told(str(path), "demo") == before
 
 
+@pytest.mark.parametrize("moved", ["0", "rowid % 2", "thread_ts > '1f1ece0d-dd80'", "1"])
+def test_rows_of_the_layout_before_1_0_and_of_the_present_one_in_one_table_make_one_thread(
+    tmp_path: Path, moved: str
+) -> None:
+    path = releases.unpack("0.1.19", tmp_path)
+    before = told(str(path), "linear")
+    for table in ("checkpoints", "writes"):
+        change(
+            path,
+            f"ALTER TABLE {table} ADD COLUMN checkpoint_ns TEXT NOT NULL DEFAULT ''",
+            f"ALTER TABLE {table} ADD COLUMN checkpoint_id TEXT",
+            f"UPDATE {table} SET checkpoint_id = thread_ts, thread_ts = 'moved ' || thread_ts WHERE {moved}",
+        )
+    change(
+        path,
+        "ALTER TABLE checkpoints ADD COLUMN parent_checkpoint_id TEXT NOT NULL DEFAULT ''",
+        "UPDATE checkpoints SET parent_checkpoint_id = parent_ts, parent_ts = NULL "
+        "WHERE checkpoint_id IS NOT NULL AND parent_ts IS NOT NULL",
+    )
+    assert [turn["question"] for turn in before[0]["turns"]] == [
+        "Find the area of Copenhagen",
+        "Describe it",
+        "Now find Aarhus and compare",
+    ]
+    assert told(str(path), "linear") == before
+    threads = {row["thread"]: row for row in run("threads", "--store", str(path), "--json").document}
+    assert (threads["linear"]["checkpoints"], threads["linear"]["first"]) == (
+        12,
+        before[0]["turns"][0]["started"],
+    )
+
+
+def test_rows_without_a_namespace_are_of_the_root_graph(tmp_path: Path) -> None:
+    path = copy_db(recording("demo").path, tmp_path)
+    before = told(str(path), "demo")
+    change(
+        path,
+        *(
+            statement
+            for table in ("checkpoints", "writes")
+            for statement in (
+                f"CREATE TABLE held AS SELECT * FROM {table}",  # which keeps no constraint
+                f"DROP TABLE {table}",
+                f"ALTER TABLE held RENAME TO {table}",
+                f"UPDATE {table} SET checkpoint_ns = NULL",
+            )
+        ),
+    )
+    assert told(str(path), "demo") == before
+    (thread,) = run("threads", "--store", str(path), "--json").document
+    assert (thread["namespaces"], thread["checkpoints"]) == ([""], 12)
+
+
 def test_a_workflow_of_functions_has_what_it_returned_and_what_it_saved_in_channels_of_langgraphs_own(
     tmp_path: Path, pg_dsn: str
 ) -> None:

@@ -65,7 +65,7 @@ _WRITE_FIELDS: tuple[tuple[str, tuple[str, ...], str | None], ...] = (
 )
 
 _TABLES = "SELECT CAST(name AS BLOB) FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
-_COLUMNS = "SELECT CAST(name AS BLOB) FROM pragma_table_info(?)"
+_COLUMNS = 'SELECT CAST(name AS BLOB), "notnull" FROM pragma_table_info(?)'
 _WITHOUT_ROWID = "SELECT wr FROM pragma_table_list(?) WHERE schema = 'main'"
 _ENCODING = "PRAGMA encoding"
 
@@ -458,11 +458,12 @@ def _layout(database: Database) -> Layout:
 def _table(
     database: Database, table: str, fields: tuple[tuple[str, tuple[str, ...], str | None], ...], codec: str
 ) -> str:
-    columns = [_printable(name, codec) for (name,) in database.rows(_COLUMNS, (table,))]
-    present = {column.lower() for column in columns}
+    found = [(_printable(name, codec), filled) for name, filled in database.rows(_COLUMNS, (table,))]
+    columns = [column for column, _ in found]
+    is_filled = {column.lower(): bool(filled) for column, filled in found}
     selected = ["rowid"] if _has_rowid(database, table) else []
     for field, names, stand_in in fields:
-        source = next((name for name in names if name in present), stand_in)
+        source = _source([name for name in names if name in is_filled], is_filled, field) or stand_in
         if source is None:
             raise _foreign(
                 database.name,
@@ -471,6 +472,20 @@ def _table(
         selected.append(f"{source} AS {field}")
     # Every part is a literal of this module.
     return f"(SELECT {', '.join(selected)} FROM main.{table})"  # noqa: S608
+
+
+def _source(names: Sequence[str], is_filled: Mapping[str, bool], field: str) -> str | None:
+    """What gives a field: its column, or the first that a row fills of the columns of two releases in one table.
+
+    LangGraph's own tables fill the columns of a key; elsewhere a null in one would be found by no comparison. A column
+    stands alone where it can, since only then is its index used.
+    """
+    if len(names) > 1:
+        filled = ", ".join(f"nullif({name}, '')" for name in names)
+        return f"coalesce({filled}, '')"
+    if names and field in ("checkpoint_ns", "checkpoint_id") and not is_filled[names[0]]:
+        return f"coalesce({names[0]}, '')"
+    return names[0] if names else None
 
 
 def _has_rowid(database: Database, table: str) -> bool:
