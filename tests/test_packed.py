@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import msgpack
@@ -35,6 +36,24 @@ def stepped(data: bytes) -> dict[Any, bytes] | None:
     except packed.Damage:
         return None
     return found if skipper.position == len(data) and None not in found else None
+
+
+def stepped_array(data: bytes) -> list[bytes] | None:
+    """The elements of an array, one step at a time; None where it is no whole array."""
+    try:
+        family, count = packed.header(data)
+        if family != 0xDD:
+            return None
+        skipper = packed.Skipper(data, len(data), packed.body(data))
+        ends = [skipper.position, *(skipper.skip() for _ in range(count))]
+    except packed.Damage:
+        return None
+    return [data[a:b] for a, b in pairwise(ends)] if ends[-1] == len(data) else None
+
+
+def cut_array(data: bytes) -> list[bytes] | None:
+    found = packed.listed(data)
+    return None if found is None else [bytes(item) for item in found]
 
 
 def cut(data: bytes) -> dict[str, bytes] | None:
@@ -102,3 +121,19 @@ def test_what_is_no_whole_map_with_names_of_text_is_left_to_stepping(data: bytes
 
 def test_of_names_that_repeat_the_last_value_counts() -> None:
     assert cut(b"\x82\xa1a\x01\xa1a\x02") == {"a": b"\x02"}
+
+
+@given(st.lists(VALUES))
+def test_an_array_is_cut_as_stepping_over_it_does(value: list[Any]) -> None:
+    data = msgpack.packb(value)
+    assert cut_array(data) == stepped_array(data) == [msgpack.packb(item) for item in value]
+
+
+@given(st.lists(VALUES).map(msgpack.packb), st.data())
+def test_what_is_cut_from_a_damaged_array_is_what_stepping_over_it_finds(
+    data: bytes, draw: st.DataObject
+) -> None:
+    at = draw.draw(st.integers(0, len(data) - 1))
+    damaged = data[:at] + draw.draw(st.binary(max_size=3)) + data[at + draw.draw(st.integers(0, 2)) :]
+    if (found := cut_array(damaged)) is not None:
+        assert found == stepped_array(damaged)

@@ -93,7 +93,10 @@ def _decrypted(key: bytes, sealed: bytes) -> bytes:
         mode = AES.MODE_EAX
     except ImportError:
         raise Sealed("pycryptodome, which opens it, is not installed: pip install 'turnstate[aes]'") from None
-    except (OSError, AttributeError):  # its compiled part is missing; the package it was made from, or another
+    except (
+        OSError,
+        AttributeError,
+    ):  # its compiled part is missing; the package it was made from, or another
         raise Sealed(
             "what is installed as Crypto is no working pycryptodome: pip install --force-reinstall pycryptodome"
         ) from None

@@ -55,6 +55,9 @@ def elements(stored: Stored) -> list[Stored] | None:
         return [_json_slice(text[start:end], errors) for start, end in _json_items(stored, text)]
     if kind != "msgpack":
         return None
+    cut = packed.listed(stored.data) if stored.complete else None
+    if cut is not None:
+        return [_slice(item) for item in cut]
     count = _count(stored, _ARRAY)
     return None if count is None else [item for _, item in _items(stored, count, keyed=False)]
 

@@ -91,6 +91,12 @@ def named(data: bytes | Raw) -> dict[str, Raw] | None:
     return values
 
 
+def listed(data: bytes) -> list[Raw] | None:
+    """The elements of an array, as :func:`named` gives the values of a map; None unless the data is one whole array."""
+    elements: list[Raw] | None = _cut(data, list[Raw])
+    return elements
+
+
 def _cut(data: bytes | Raw, form: Any) -> Any:
     try:
         return _decoder(form).decode(data)

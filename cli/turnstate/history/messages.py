@@ -39,6 +39,7 @@ _CLASS_ROLES: Mapping[str, Role] = {
     "RemoveMessage": "remove",
 }
 CLASSES = {f"{name}{suffix}": role for name, role in _CLASS_ROLES.items() for suffix in ("", "Chunk")}
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=repr)  # made once, not per message
 _OVERWRITE = "langgraph.types.Overwrite"
 
 
@@ -229,6 +230,6 @@ def _text_of(content: Any) -> str:
 
 def _canonical(content: Any) -> str:
     try:
-        return json.dumps(content, sort_keys=True, ensure_ascii=False, default=repr)
+        return _CANONICAL.encode(content)
     except (TypeError, ValueError, RecursionError):  # keys of several types cannot be sorted
         return repr(content)
