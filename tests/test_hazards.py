@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
@@ -615,3 +615,30 @@ def test_where_a_first_row_is_the_greatest_by_an_equal_or_a_stepped_back_time_la
     assert "clock skew: checkpoints whose id sorts before their parent's: 2" in (
         run("turns", "--store", str(path), "t").err
     )
+
+
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+@pytest.mark.parametrize("writes_kept", [True, False])
+def test_a_text_asked_again_counts_where_the_client_changes_what_stands_before_it(
+    tmp_path: Path, writes_kept: bool, durability: Any
+) -> None:
+    class Replaced(TypedDict):
+        messages: list[Any]
+
+    def reply(state: Replaced) -> dict[str, Any]:
+        return {"messages": [*state["messages"], {"role": "assistant", "content": "A"}]}
+
+    path = tmp_path / "store.db"
+    texts = ["q1", "yes", "yes", "q4"]
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        builder: Any = StateGraph(Replaced)
+        graph = builder.add_node("a", reply).add_edge(START, "a").compile(checkpointer=saver)
+        held: list[Any] = []
+        for number, text in enumerate(texts):
+            prompt = {"role": "system", "content": f"It is day {number}."}
+            held = [prompt, *held[1:], {"role": "user", "content": text}]
+            graph.invoke({"messages": held}, CONFIG, durability=durability)
+            held = graph.get_state(CONFIG).values["messages"]
+    if not writes_kept:
+        change(path, "DELETE FROM writes")
+    assert questions(path) == texts

@@ -7,6 +7,7 @@ tell, else from the message lists before and after. Pure but for the reader that
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -324,8 +325,14 @@ def _added(i: int, line: Line, reader: MessageReader) -> Sequence[Message]:
         if len(after) > len(before) or not reader.changed(line.rows[i - 1].id, line.rows[i].id):
             return after[len(before) :]
         return after[-1:]  # the list was written again and is the same: its last message was asked once more
-    old = set(raw)
-    return [m for m in after if m.raw not in old] or after[-1:]
+    old = Counter(raw)
+    added = []
+    for message in after:
+        if old[message.raw]:
+            old[message.raw] -= 1
+        else:
+            added.append(message)
+    return added or after[-1:]
 
 
 def _lacks(i: int, line: Line, reader: MessageReader) -> bool:
