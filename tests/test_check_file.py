@@ -178,6 +178,11 @@ FLAWED = {
         "See https://toml.io for how TOML is written.",
     ),
     "the encoding": ("a = '\udcff'", "1:6: the file is no UTF-8", "Save the file as UTF-8."),
+    "a byte order mark": (
+        "\ufeffa = 1",
+        "1:1: the file begins with a byte order mark",
+        "Save it as UTF-8 without one; TOML has none.",
+    ),
 }
 
 
@@ -216,7 +221,7 @@ VALID = (
     '[[expect]]\nthread = "t"\nretained = [1]\ngaps = 0\nforks = 0\nexists = true',
 )
 # What no JSON Schema can say: the syntax and encoding of TOML, and the grammar of an expression.
-UNSEEN = ("the syntax", "the encoding", "a pattern")
+UNSEEN = ("the syntax", "the encoding", "a byte order mark", "a pattern")
 
 
 def test_the_schema_is_one() -> None:

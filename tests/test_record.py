@@ -223,6 +223,8 @@ def test_a_file_of_sqlites_that_waits_beside_the_target_is_not_taken_into_the_re
     [
         (("--to", "/no/such/folder/r.db", "demo"), "cannot be written"),
         (("--to", "/tmp", "demo"), "is a folder"),
+        (("--to", ".", "demo"), "is a folder"),
+        (("--to", "/", "demo"), "is a folder"),
         (("--to", "postgresql://host/db", "demo"), "a recording is a file"),
         (("demo",), "give the new file"),
         (("--to", "r.db"), "name a thread"),

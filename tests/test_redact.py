@@ -437,6 +437,20 @@ def test_a_secret_in_an_array_of_text_goes_unasked(order: str) -> None:
     assert str(decode(redactor().value(stored, "c"))).startswith("[redacted:")
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"id": ["builtins", "bytes"], "method": "fromhex", "args": [BY_DETECTOR[1].encode().hex()]},
+        {"id": ["Uint8Array"], "method": "from", "args": [list(BY_DETECTOR[1].encode())], "kwargs": {}},
+    ],
+    ids=["Python", "JavaScript"],
+)
+def test_a_secret_in_bytes_that_json_has_as_a_call_goes_unasked(call: dict[str, Any]) -> None:
+    data = json.dumps({"raw": {"lc": 2, "type": "constructor", **call}}).encode()
+    raw = decode(redactor().value(Stored("json", data, len(data)), "c"))["raw"]
+    assert re.fullmatch(rb"\[redacted:[0-9a-f]{12}\]", raw)
+
+
 @pytest.mark.parametrize("length", [20, 48, 51, 70, 100])
 def test_a_secret_in_a_pickle_goes_unasked_whatever_its_length_looks_like(length: int) -> None:
     data = pickle.dumps({"note": ("sk-" + "a1" * 60)[:length]}, protocol=4)

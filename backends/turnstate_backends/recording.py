@@ -266,6 +266,8 @@ def _encoded(text: str | None) -> bytes | None:
 
 
 def _refuse(target: Path, force: bool) -> None:
+    if target.is_dir():
+        raise StoreError(f"{target} is a folder", "a recording is a file", "Give its name too.")
     if _is_open_here(target):
         raise StoreError(
             f"{target} is the store itself", "a recording is a new file", "Give another name with --to."
@@ -285,8 +287,6 @@ def _refuse(target: Path, force: bool) -> None:
                 "SQLite would take it for a part of the recording",
                 "Give another name with --to, or move it away.",
             )
-    if target.is_dir():
-        raise StoreError(f"{target} is a folder", "a recording is a file", "Give its name too.")
     if os.path.lexists(target) and not force:
         raise StoreError(
             f"{target} is there already", "a recording is a new file", "Give another name, or --force."

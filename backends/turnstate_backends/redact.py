@@ -10,7 +10,8 @@ from __future__ import annotations
 import hmac
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import Literal
@@ -44,6 +45,7 @@ _OWN_METADATA = re.compile(
     r"source|step|parents|run_id|thread_id|checkpoint_(?:ns|id)|counters_since_delta_snapshot|langgraph_.*|created_by"
 )
 _CONSTRUCTOR = ("lc", "type", "id")
+_HIDING = (b"\\u", b"<U", b">U", b'"fromhex"', b'"Uint8Array"')
 _REMEMBERED = (
     64 << 20
 )  # bytes of instances whose outcome is kept: neighbouring checkpoints share most of theirs
@@ -187,12 +189,12 @@ class Redactor:
         return Stored(stored.type if stored.type == "json" else "msgpack", data, len(data))
 
     def _may_hold(self, stored: Stored, key: str) -> bool:
-        """Whether the bytes are worth reading: also where an escape in JSON, UTF-16, or an array of text may hide
-        something."""
+        """Whether the bytes are worth reading: also where an escape or bytes in JSON, UTF-16, or an array of text may
+        hide something."""
         if self._rules.asked or not self._rules.secrets:
             return self._rules.asked
         data = stored.data
-        hides = b"\\u" in data or b"<U" in data or b">U" in data or (stored.type == "json" and b"\0" in data)
+        hides = any(sign in data for sign in _HIDING) or (stored.type == "json" and b"\0" in data)
         return hides or detectors.names_secret(key) is not None or self._traces.passes(data)
 
     # Trees. Each gives the very node that it was given where nothing in it had to go.
@@ -258,6 +260,9 @@ class Redactor:
             names = fields["id"]
             if self._rules.secrets and names and isinstance(names[-1], str) and is_secret(names[-1]):
                 within = _Within("secret class", numbers=True)
+            if (held := _bytes_in(fields)) is not None:
+                changed = self._node(held, within, key)
+                return node if changed is held else _with_bytes(node, changed)
             return _pairs(node, lambda k, v: (k, v) if k in _CONSTRUCTOR else (k, self._node(v, within, key)))
         named = fields.get("name", fields.get("key"))  # {"name": "api_key", "value": …}
         if within is None and self._rules.secrets and isinstance(named, str) and "value" in fields:
@@ -402,6 +407,26 @@ def _pairs(node: Pairs, change: Callable[[Node, Node], tuple[Node, Node]]) -> Pa
     changed = Pairs(change(key, item) for key, item in node)
     same = all(a is c and b is d for (a, b), (c, d) in zip(changed, node, strict=True))
     return node if same else changed
+
+
+def _bytes_in(fields: Mapping[str, Node]) -> bytes | None:
+    """The bytes that JSON has as a constructor call: ``bytes.fromhex("…")``, or ``Uint8Array.from([…])`` of
+    LangGraph.js; None where it is another call."""
+    match fields.get("method"), fields.get("args"):
+        case "fromhex", [str(digits)]:
+            with suppress(ValueError):
+                return bytes.fromhex(digits)
+        case "from", [list(numbers)] if fields["id"] == ["Uint8Array"]:
+            with suppress(AttributeError, ValueError):
+                return bytes(int(each.number) for each in numbers)
+    return None
+
+
+def _with_bytes(node: Pairs, data: bytes) -> Pairs:
+    """The same call with other bytes."""
+    hex_digits = any(key == "method" and item == "fromhex" for key, item in node)
+    argument = data.hex() if hex_digits else [Raw(b"%d" % byte, str(byte)) for byte in data]
+    return Pairs((key, [argument] if key == "args" else item) for key, item in node)
 
 
 def _same(changed: Sequence[Node], node: Sequence[Node]) -> bool:

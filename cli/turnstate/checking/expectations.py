@@ -145,6 +145,9 @@ def _parsed(path: str, data: bytes) -> tuple[str, dict[str, Any]]:
         line, column = line_and_column(data[: error.start].decode(), error.start)
         hint = "Save the file as UTF-8."
         raise FileFlawed([Problem(path, line, column, "the file is no UTF-8", hint)]) from None
+    if text.startswith("\ufeff"):
+        what, hint = "the file begins with a byte order mark", "Save it as UTF-8 without one; TOML has none."
+        raise FileFlawed([Problem(path, 1, 1, what, hint)])
     try:
         return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
