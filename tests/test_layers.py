@@ -65,7 +65,7 @@ def test_a_module_imports_only_from_its_own_layer_and_those_below(layer: str, pa
 
 def test_every_module_belongs_to_a_layer() -> None:
     outside = {path.name for path in PACKAGE.glob("*.py")}
-    assert outside == {"__init__.py", "__main__.py", "pytest_plugin.py", "pytest_items.py"}
+    assert outside == {"__init__.py", "__main__.py", "aio.py", "pytest_plugin.py", "pytest_items.py"}
     assert {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"} == {
         "commands",
         "render",

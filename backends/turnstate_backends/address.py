@@ -333,6 +333,16 @@ def spellings_of(secret: str) -> frozenset[str]:
     return frozenset({secret, quote(secret, safe=""), quote(secret), escaped, repr(secret)[1:-1]}) - {""}
 
 
+def secrets_of(address: str, password: str = "") -> frozenset[str]:
+    """What must not be shown of an address, as far as that can be read, and of a password given beside it."""
+    beside = spellings_of(password)
+    try:
+        parsed = parse(address)
+    except StoreError:
+        return beside | ({address} if "@" in address or "password" in address.lower() else set())
+    return beside | (parsed.secrets if isinstance(parsed, PostgresAddress) else frozenset())
+
+
 def redact(text: str, secrets: Iterable[str]) -> str:
     """``text`` with ``***`` for every secret in it.
 

@@ -10,6 +10,7 @@ fetched one checkpoint at a time. Nothing relies on the order of rows, nor on th
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +36,6 @@ from turnstate_backends.interface import (
     thread_row,
 )
 from turnstate_backends.saver_open import SaverCalls
-from turnstate_backends.usercode import aside
 from turnstate_backends.values import Absent, Stored
 
 _HEAD = 1024  # bytes kept of each write; the rest is fetched when it is asked for
@@ -239,6 +239,14 @@ class SaverStore(Store):
         """Let go of the saver. Safe to call twice."""
         self._calls.close()
 
+    def interrupt(self) -> None:
+        """Have the read that is under way in another thread end with a :class:`StoreError`; see :meth:`resume`."""
+        self._calls.interrupt()
+
+    def resume(self) -> None:
+        """Read again after :meth:`interrupt`."""
+        self._calls.interrupted = False
+
     # Rows.
 
     def _named(self, thread: str, ns: str, checkpoints: Iterable[str]) -> Iterator[tuple[str, _Row]]:
@@ -347,23 +355,43 @@ class SaverStore(Store):
     def _encoded(self, value: Any) -> Stored | Absent:
         """A value as LangGraph would store it; no pickle."""
         try:
-            with aside():  # pydantic models and the like write themselves out
+            with self._calls.apart:  # pydantic models and the like write themselves out
                 kind, data = self._encoder.dumps_typed(value)
         except Exception as error:
             return _as_json(value) or Absent("undecodable", _unfit(value, error))
         return Stored(kind, bytes(data), len(data))
 
 
-def open_saver(address: SaverAddress) -> SaverStore:
+def open_saver(address: SaverAddress, *, apart: bool = True) -> SaverStore:
     """Import what an address names and make a store of it. The saver's ``setup`` is not called.
 
     Sets ``LANGGRAPH_STRICT_MSGPACK=true`` for this process unless the environment has it.
+
+    Args:
+        address: Where the saver is.
+        apart: See :func:`turnstate_backends.usercode.guarded`.
 
     Raises:
         StoreError: It cannot be imported or opened, or is no saver; or LangGraph is not installed, or not strict
             though it should be.
     """
-    return SaverStore(SaverCalls(address))
+    return SaverStore(SaverCalls(address, apart=apart))
+
+
+def wrap_saver(saver: Any, loop: asyncio.AbstractEventLoop | None = None) -> SaverStore:
+    """Make a store of a saver that a program has opened, and that it goes on using. It is neither set up nor closed.
+
+    Its own deserialiser builds the values, as it does for the program; what it may import is the program's choice.
+
+    Args:
+        saver: A ``BaseCheckpointSaver``, sync or async.
+        loop: The running event loop of the caller, on which an async saver is awaited that was made for no other. The
+            store must then be read in another thread than the loop's.
+
+    Raises:
+        StoreError: It is no saver, or has no way of being read.
+    """
+    return SaverStore(SaverCalls(saver, apart=False, loop=loop))
 
 
 def _place(config: Mapping[str, Any]) -> tuple[str, str, str]:

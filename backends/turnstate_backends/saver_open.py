@@ -11,13 +11,14 @@ import asyncio
 import inspect
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import CancelledError, Future, wait
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from typing import Any
 
 from turnstate_backends.address import SaverAddress
 from turnstate_backends.interface import StoreError
-from turnstate_backends.usercode import Unimported, guarded, imported, one_line, present_folder
+from turnstate_backends.usercode import Unimported, aside, guarded, imported, one_line, present_folder
 
 STRICT = "LANGGRAPH_STRICT_MSGPACK"
 _YES = ("1", "true", "yes")  # as langgraph.checkpoint.serde._msgpack reads it
@@ -30,6 +31,8 @@ _SECRETS = tuple(
     for name in ("SecretStr", "SecretBytes")
 )
 _MOST_STEPS = 5  # a factory of a coroutine of a context manager of a saver is four
+_MOST_TRIES = 10  # of a listing that another thread's writing breaks off
+_LOOK_AFTER = 1.0  # seconds between looks whether a loop that is waited for still runs
 _READ_DIRECTLY = "A SQLite file or a PostgreSQL database can be read directly, by its path or URL."
 
 
@@ -37,19 +40,37 @@ class SaverCalls:
     """An opened saver.
 
     Args:
-        address: Where it is.
+        source: Where it is; or the saver, which a program then keeps and goes on using.
+        apart: See :func:`turnstate_backends.usercode.guarded`.
+        loop: The caller's running event loop, where the saver may be awaited.
+
+    Attributes:
+        name: What the user calls it.
+        interrupted: Reads are to end.
 
     Raises:
         StoreError: It cannot be imported, made or opened, or is no saver; or LangGraph is not installed.
     """
 
-    def __init__(self, address: SaverAddress) -> None:
-        self.name = address.display
+    def __init__(
+        self, source: SaverAddress | Any, *, apart: bool = True, loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        self._is_given = not isinstance(source, SaverAddress)
+        self.name = type(source).__qualname__ if self._is_given else source.display
+        self._apart = apart
+        self.interrupted = False
+        self._loop = loop
+        self._pending: Future[Any] | None = None
+        self._saver: Any = None
         self._stack = ExitStack()
         self._runner: asyncio.Runner | None = None
         try:
-            base = _langgraph(self.name)
-            self._saver = self._opened(address, base)
+            if self._is_given:
+                base = _saver_class(self.name)
+                self._saver = self._taken(source, base)
+            else:
+                base = _langgraph(self.name)
+                self._saver = self._opened(source, base)
             self._ways = self._offered(base)
         except BaseException:
             self.close()
@@ -66,13 +87,15 @@ class SaverCalls:
         def noted(found: Any) -> None:
             nonlocal visited
             visited = True
+            if self.interrupted:
+                raise self._given_up()
             visit(found)
 
         with self._errors("cannot be read", _READ_DIRECTLY):
             refused: NotImplementedError | None = None
             for is_async in self._ways:
                 try:
-                    self._list(is_async, config, noted)
+                    self._list_again(is_async, config, noted)
                 except NotImplementedError as error:  # also how a stub says that it is one
                     if visited:
                         raise
@@ -89,10 +112,26 @@ class SaverCalls:
             StoreError: The saver fails.
         """
         with self._errors("cannot be read", _READ_DIRECTLY):
+            if self.interrupted:
+                raise self._given_up()
             saver, is_async = self._saver, self._ways[0]
             found = self._run(saver.aget_tuple(config)) if is_async else saver.get_tuple(config)
             if found is not None:
                 visit(found)
+
+    @property
+    def apart(self) -> AbstractContextManager[None]:
+        """What the user's code runs within."""
+        return aside() if self._apart else nullcontext()
+
+    def interrupt(self) -> None:
+        """End the call that is under way in another thread, where it waits for an event loop, and those to come."""
+        self.interrupted = True
+        if (pending := self._pending) is not None:
+            pending.cancel()
+
+    def _given_up(self) -> StoreError:
+        return StoreError(f"{self.name} was not read to the end", "whoever asked has gone", "Ask again.")
 
     def close(self) -> None:
         """Leave the context managers that were entered, and end the event loop. Safe to call twice."""
@@ -101,6 +140,18 @@ class SaverCalls:
                 self._runner.get_loop().set_exception_handler(lambda *_: None)
             self._stack.close()
         self._runner = None
+
+    def _list_again(
+        self, is_async: bool, config: Mapping[str, Any] | None, visit: Callable[[Any], None]
+    ) -> None:
+        """List, anew where a saver in memory was written to meanwhile; rows may then be shown more than once."""
+        for left in reversed(range(_MOST_TRIES)):
+            try:
+                self._list(is_async, config, visit)
+                return
+            except RuntimeError as error:
+                if not left or "during iteration" not in str(error):
+                    raise
 
     def _list(self, is_async: bool, config: Mapping[str, Any] | None, visit: Callable[[Any], None]) -> None:
         if not is_async:
@@ -133,9 +184,15 @@ class SaverCalls:
             for _ in range(_MOST_STEPS):
                 if isinstance(found, base):
                     # The saver itself is not entered: some set up their tables there.
-                    return found.with_allowlist(_SECRETS) if hasattr(found, "with_allowlist") else found
+                    return _with_secrets(found)
                 found = self._unwrapped(found)
         raise self._no_saver(found)
+
+    def _taken(self, saver: Any, base: type[Any]) -> Any:
+        if not isinstance(saver, base):
+            raise self._no_saver(saver)
+        with self._errors("cannot be read", _READ_DIRECTLY):
+            return _with_secrets(saver)
 
     def _unwrapped(self, found: Any) -> Any:
         """One step from what was named towards the saver."""
@@ -177,11 +234,10 @@ class SaverCalls:
         def overrides(*names: str) -> bool:
             return all(getattr(cls, name, None) is not getattr(base, name) for name in names)
 
-        loop = getattr(self._saver, "loop", None)
-        made_for = loop if isinstance(loop, asyncio.AbstractEventLoop) else None
-        if made_for is not None and not (made_for.is_closed() or made_for.is_running()):
+        made_for = self._made_for
+        if made_for is not None and not (self._is_given or made_for.is_closed() or made_for.is_running()):
             self._loop_runner(made_for)
-        on_loop = self._runner is not None or made_for is not None
+        on_loop = self._runner is not None or made_for is not None or self._loop is not None
         ways = {False: overrides("list", "get_tuple"), True: overrides("alist", "aget_tuple")}
         found = tuple(way for way in (on_loop, not on_loop) if ways[way])
         if not found:
@@ -192,13 +248,54 @@ class SaverCalls:
             )
         return found
 
-    # The event loop, which runs only while a call is under way.
+    # The event loop: the saver's or the caller's where one runs; else one that runs only while a call is under way.
+
+    @property
+    def _made_for(self) -> asyncio.AbstractEventLoop | None:
+        """The loop that the saver was made for, where it came with one."""
+        loop = getattr(self._saver, "loop", None)
+        return loop if isinstance(loop, asyncio.AbstractEventLoop) else None
 
     def _run(self, awaitable: Awaitable[Any]) -> Any:
         async def awaited() -> Any:
             return await awaitable
 
+        made_for = self._made_for
+        running = next(
+            (each for each in (made_for, self._loop) if each is not None and each.is_running()), None
+        )
+        if running is not None:
+            return self._handed_to(running, awaited())
+        if self._is_given and made_for is not None and not made_for.is_closed():
+            return made_for.run_until_complete(awaited())  # it stays the program's own, and is not closed
         return self._loop_runner().run(awaited())
+
+    def _handed_to(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """What a coroutine gives on a loop that runs in another thread."""
+        if _running_loop() is loop:
+            coroutine.close()
+            raise StoreError(
+                f"{self.name} cannot be waited for on its own event loop",
+                "it was called by a plain function, which keeps the loop from going on",
+                "Await the function of the same name in turnstate.aio.",
+            )
+        try:
+            self._pending = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        except RuntimeError:  # it was closed meanwhile
+            coroutine.close()
+            raise
+        try:
+            if self.interrupted:
+                raise self._given_up()
+            while not wait([self._pending], _LOOK_AFTER).done:
+                if not loop.is_running():
+                    raise RuntimeError("the event loop of the saver was stopped")
+            return self._pending.result()
+        except CancelledError:
+            raise self._given_up() if self.interrupted else RuntimeError("the event loop ended") from None
+        finally:
+            self._pending.cancel()
+            self._pending = None
 
     def _loop_runner(self, loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Runner:
         """The one runner, on the loop that the saver was made for where it came with one."""
@@ -226,13 +323,43 @@ class SaverCalls:
         return found
 
     def _errors(self, what: str, hint: str) -> AbstractContextManager[None]:
-        return guarded(lambda why: StoreError(f"{self.name} {what}", why, hint))
+        return guarded(lambda why: StoreError(f"{self.name} {what}", why, hint), apart=self._apart)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that runs in this thread."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 async def _hold(manager: Any, ready: asyncio.Future[Any], leaving: asyncio.Event) -> None:
     async with manager as found:
         ready.set_result(found)
         await leaving.wait()
+
+
+def _with_secrets(saver: Any) -> Any:
+    """The saver, or a clone of it, whose strict deserialiser still builds secrets."""
+    return saver.with_allowlist(_SECRETS) if hasattr(saver, "with_allowlist") else saver
+
+
+def _saver_class(name: str) -> type[Any]:
+    """``BaseCheckpointSaver``.
+
+    Raises:
+        StoreError: LangGraph is not installed.
+    """
+    try:
+        from langgraph.checkpoint.base import BaseCheckpointSaver
+    except ImportError as error:
+        raise StoreError(
+            f"{name} needs LangGraph",
+            one_line(error),
+            "Install turnstate with its extra: turnstate[langgraph].",
+        ) from None
+    return BaseCheckpointSaver
 
 
 def _langgraph(name: str) -> type[Any]:
@@ -243,22 +370,16 @@ def _langgraph(name: str) -> type[Any]:
             one that was imported before keeps to what was set then.
     """
     os.environ.setdefault(STRICT, "true")
-    try:
-        from langgraph.checkpoint.base import BaseCheckpointSaver
-        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-    except ImportError as error:
-        raise StoreError(
-            f"{name} needs LangGraph",
-            one_line(error),
-            "Install turnstate with its extra: turnstate[langgraph].",
-        ) from None
+    base = _saver_class(name)
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
     if os.environ[STRICT].lower() in _YES and not _is_strict(JsonPlusSerializer()):
         raise StoreError(
             f"{name} would be read without strict deserialisation",
             f"the LangGraph that is installed does not go by {STRICT}={os.environ[STRICT]}",
             f"Upgrade langgraph-checkpoint, or set {STRICT}=false and let payloads call what they name.",
         )
-    return BaseCheckpointSaver
+    return base
 
 
 def _is_strict(serializer: Any) -> bool:

@@ -12,7 +12,11 @@ from turnstate_backends.interface import Store, StoreError
 
 
 def open_store(
-    text: str, *, schema: str | None = None, if_cut: Callable[[StoreError], object] | None = None
+    text: str,
+    *,
+    schema: str | None = None,
+    if_cut: Callable[[StoreError], object] | None = None,
+    apart: bool = True,
 ) -> Store:
     """Open the store at an address, importing its backend and driver only now.
 
@@ -20,6 +24,7 @@ def open_store(
         text: Any address that :func:`parse` reads.
         schema: The PostgreSQL schema of the tables; found through the search path when None.
         if_cut: See :func:`turnstate_backends.sqlite.open_sqlite`.
+        apart: Of a saver, see :func:`turnstate_backends.usercode.guarded`.
 
     Raises:
         StoreError: The address cannot be read, or the store cannot be opened.
@@ -38,7 +43,7 @@ def open_store(
     if isinstance(address, SaverAddress):
         from turnstate_backends.saver import open_saver
 
-        return open_saver(address)
+        return open_saver(address, apart=apart)
     from turnstate_backends.sqlite import open_sqlite
 
     return open_sqlite(address.path, if_cut=if_cut)

@@ -10,7 +10,7 @@ import io
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -45,14 +45,19 @@ def aside() -> Iterator[None]:
 
 
 @contextmanager
-def guarded(failed: Callable[[str], Exception]) -> Iterator[None]:
+def guarded(failed: Callable[[str], Exception], *, apart: bool = True) -> Iterator[None]:
     """Run code of the user's: what it prints goes :func:`aside`, and whatever it raises becomes ``failed(why)``.
 
     That is more than an ``Exception``: a task that was cancelled, a group of errors, an exit. An interrupt is the
     user's own and goes on, as does what was told already.
+
+    Args:
+        failed: Makes the error of the reason.
+        apart: Whether what is printed goes aside. That is done to the process as a whole, so it is for a process
+            that is turnstate's own.
     """
     try:
-        with aside():
+        with aside() if apart else nullcontext():
             yield
     except (KeyboardInterrupt, StoreError):
         raise

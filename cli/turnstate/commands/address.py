@@ -82,17 +82,9 @@ def from_folder(address: str, folder: Path) -> str:
 
 def remember_secrets(address: str, env: Mapping[str, str]) -> None:
     """Note what must not be printed of an address that is about to be opened."""
-    from turnstate_backends.address import PostgresAddress, parse, spellings_of
-    from turnstate_backends.interface import StoreError
+    from turnstate_backends.address import secrets_of
 
-    _secrets.update(spellings_of(env.get("PGPASSWORD", "")))
-    try:
-        parsed = parse(address)
-    except StoreError:
-        if "@" in address or "password" in address.lower():
-            _secrets.add(address)
-    else:
-        _secrets.update(parsed.secrets if isinstance(parsed, PostgresAddress) else ())
+    _secrets.update(secrets_of(address, env.get("PGPASSWORD", "")))
 
 
 def redacted(text: str) -> str:

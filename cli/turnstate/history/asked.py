@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -39,7 +39,7 @@ class When(Struct, frozen=True):
     at: datetime | None = None
 
 
-def thread_asked(
+def thread_found(
     store: Store,
     thread: str,
     *,
@@ -48,11 +48,11 @@ def thread_asked(
     messages: str = MESSAGES,
     turns_by: TurnsBy | None = None,
     reducers: Mapping[str, Rule] | None = None,
-) -> ThreadHistory:
-    """A thread along the head's line, or along that of a branch.
+) -> ThreadHistory | None:
+    """A thread along the head's line, or along that of a branch; None where there is no such thread or namespace.
 
     Raises:
-        Missed: There is no such thread, namespace or branch.
+        Missed: There is no such branch.
         Refused: Several checkpoints begin as the branch does; or the thread has no channel that was named.
     """
     from turnstate.history.thread import ThreadHistory
@@ -60,7 +60,7 @@ def thread_asked(
     reducers = reducers or {}
     history = ThreadHistory(store, thread, ns, messages=messages, turns_by=turns_by, reducers=reducers)
     if not history.forest.rows:
-        raise no_thread(store, thread, ns)
+        return None
     lines = [history]
     if branch is not None:
         named = checkpoint_id(history, branch)
@@ -70,6 +70,19 @@ def thread_asked(
     for channel in [*([messages] if messages != MESSAGES else []), *reducers]:
         _must_have(lines, channel)
     return lines[-1]
+
+
+def thread_asked(store: Store, thread: str, *, ns: str = "", **options: Any) -> ThreadHistory:
+    """:func:`thread_found`, or the words that there is no such thread, for which others are looked at.
+
+    Raises:
+        Missed: There is no such thread, namespace or branch.
+        Refused: As there.
+    """
+    history = thread_found(store, thread, ns=ns, **options)
+    if history is None:
+        raise no_thread(store, thread, ns)
+    return history
 
 
 def _must_have(lines: Sequence[ThreadHistory], channel: str) -> None:
@@ -190,8 +203,18 @@ def logged_keys(log: Log, asked: str) -> list[Key]:
     from turnstate.history import keys as names
 
     matched = names.matching(asked, log.leaves()) if names.is_glob(asked) else []
-    if matched:
-        return matched
+    return matched or [logged_key(log, asked)]
+
+
+def logged_key(log: Log, asked: str) -> Key:
+    """The key that is meant.
+
+    Raises:
+        Missed: There is no such key.
+        Refused: Two channels have an entry of that name.
+    """
+    from turnstate.history import keys as names
+
     try:
         key = names.find(asked, log.known)
     except names.AmbiguousKey as error:
@@ -201,7 +224,7 @@ def logged_keys(log: Log, asked: str) -> list[Key]:
         hint = f"; nearest: {', '.join(near)}" if near else ""
         fields = {"nearest": near} if near else {}
         raise Missed("no_such_key", f"the thread has no key {asked!r}{hint}", **fields)
-    return [key]
+    return key
 
 
 def turns_span(history: ThreadHistory, first: int | None, last: int | None) -> Span:

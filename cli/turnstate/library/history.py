@@ -1,0 +1,170 @@
+"""A thread's past out of a checkpoint store, for whoever does not know what a checkpointer is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from turnstate.library.protocol import Snapshots
+from turnstate.library.records import Snapshot, TurnsBy
+from turnstate.library.store import Source, Store
+from turnstate.library.worker import in_thread
+
+if TYPE_CHECKING:
+    from turnstate.history.keys import Key
+    from turnstate.history.thread import ThreadHistory as Walk
+    from turnstate_backends.values import Absent, Stored
+
+_T = TypeVar("_T")
+
+
+class CheckpointHistory:
+    """The :class:`turnstate.ThreadHistory` that a checkpointer has kept.
+
+    It needs no graph, so it can be made before the graph that it is given to, and of a saver whose tables are not
+    there yet. Every call reads anew what the saver has stored by then, and calls may run side by side. A saver may be
+    sync or async; an async one is awaited on the loop that it was made for, and else on the caller's. A cancelled
+    call waits for nothing.
+
+    An entry of a snapshot stands under the key that :func:`turnstate.keys` names it by: a channel whose value is no
+    mapping, or an empty one, under its name (``plan``); of a channel that is a mapping each entry, whole and not only
+    its ``value`` field, under its own name where no other channel of that turn has one of that name
+    (``gazet/get_aoi/bbox``), and else under ``channel:entry``. LangGraph's own channels are left out, and channels
+    that hold nothing. Entries are plain data as :class:`turnstate.Reading` has them; one that cannot be read is
+    ``{"$absent": kind, …}``, of a row that cannot be read at all every channel. They are not to be changed: turns
+    share what stayed the same.
+
+    Args:
+        store: A saver, or a store's URL, which is read without one and faster.
+        namespace: ``checkpoint_ns``; the root graph's is empty.
+        messages: The channel that holds the conversation; ``messages`` when None.
+        turns_by: What to count; by default questions, and inputs where no question arrives as a message.
+    """
+
+    def __init__(
+        self,
+        store: Source,
+        *,
+        namespace: str = "",
+        messages: str | None = None,
+        turns_by: TurnsBy | None = None,
+    ) -> None:
+        self._source = store
+        self._namespace = namespace
+        self._messages = messages
+        self._turns_by = turns_by
+
+    async def snapshots(self, thread_id: str) -> Snapshots:
+        """The state as each retained turn ended. All of it is held; :meth:`snapshot` holds one turn's.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        return await self._told(thread_id, _snapshots, Snapshots({}, 0))
+
+    async def snapshot(self, thread_id: str, turn: int) -> Snapshot:
+        """The state as one turn ended, or why it cannot be told. No state of another turn is held meanwhile.
+
+        Args:
+            thread_id: The thread.
+            turn: From 1; -1 is the last one, 0 the state before the first question.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        never = f"the store has no thread {thread_id!r}"
+        return await self._told(
+            thread_id,
+            lambda walk: _snapshot(walk, turn),
+            Snapshot("no_such_thread", never, turn, {}, None, 0, ()),
+        )
+
+    async def _told(self, thread: str, work: Callable[[Walk], _T], never: _T) -> _T:
+        """What a store that is open for this call alone tells of a thread; ``never`` of one that is not there."""
+        loop = asyncio.get_running_loop()
+
+        def told() -> _T:
+            from turnstate.history.asked import MESSAGES, thread_found
+
+            with Store(self._source, loop=loop) as store, store.reading() as backend:
+                walk = thread_found(
+                    backend,
+                    thread,
+                    ns=self._namespace,
+                    messages=self._messages or MESSAGES,
+                    turns_by=self._turns_by,
+                )
+                return never if walk is None else work(walk)
+
+        return await in_thread(told)
+
+
+def _snapshots(walk: Walk) -> Snapshots:
+    ends = {turn.number: turn.end for turn in walk.turns.turns[1:] if turn.end is not None}
+    ids = {row: walk.line.rows[row].id for row in sorted(set(ends.values()))}
+    states = _States(walk)
+    found = {id: states.entries(held) for id, held in walk.values_along(list(ids.values()))}
+    turns = {number: found[ids[row]] for number, row in ends.items() if ids[row] in found}
+    return Snapshots(turns, walk.turns.total)
+
+
+def _snapshot(walk: Walk, number: int) -> Snapshot:
+    from turnstate.history.places import Miss, turn_place
+    from turnstate_backends.interface import damage_of
+
+    total, retained = walk.turns.total, walk.turns.retained
+    place = turn_place(walk, number)
+    if isinstance(place, Miss):
+        return Snapshot(place.outcome, place.message, place.turn, {}, None, total, retained)
+    checkpoint = walk.line.rows[place.row].id
+    state = walk.values(checkpoint)
+    if damage := damage_of(state):
+        outcome = "undecodable" if damage.kind == "empty" else damage.kind
+        words = str(damage.stored.get("reason") or "its payload cannot be read")
+        return Snapshot(outcome, words, place.turn, {}, checkpoint, total, retained)
+    return Snapshot("value", "", place.turn, _States(walk).entries(state), checkpoint, total, retained)
+
+
+class _States:
+    """States as entries by key; what stays the same from one to the next is decoded once, and shared."""
+
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
+        self._before: dict[str, tuple[Stored | Absent, tuple[tuple[Key, Any], ...]]] = {}
+
+    def entries(self, state: Mapping[str, Stored | Absent]) -> Mapping[str, Any]:
+        """The entries of the application's channels."""
+        from turnstate.history.keys import display_names
+        from turnstate_backends.interface import damage_of
+
+        if damage := damage_of(state):
+            state = dict.fromkeys(sorted(self._walk.channels()), damage)
+        held: dict[str, tuple[Stored | Absent, tuple[tuple[Key, Any], ...]]] = {}
+        for channel, stored in state.items():
+            if self._walk.is_internal(channel):
+                continue
+            before = self._before.get(channel)
+            same = before is not None and before[0] == stored
+            held[channel] = before if same and before else (stored, tuple(_parts(channel, stored)))
+        self._before = held
+        items = [item for _, parts in held.values() for item in parts]
+        names = display_names(key for key, _ in items)
+        return {names[key]: entry for key, entry in items}
+
+
+def _parts(channel: str, stored: Stored | Absent) -> Iterator[tuple[Key, Any]]:
+    """A channel's entries where it is a mapping that has some; else the channel, unless it holds nothing."""
+    from turnstate.history.jsonform import jsonable
+    from turnstate.history.keys import Key, entries_of, entry_name
+    from turnstate_backends.payload import decode
+    from turnstate_backends.values import Absent
+
+    if isinstance(stored, Absent) and stored.kind == "empty":
+        return
+    value = stored if isinstance(stored, Absent) else decode(stored)
+    if isinstance(value, Mapping) and entries_of(stored):
+        for name, entry in value.items():
+            yield Key(channel, entry_name(name)), jsonable(entry)
+    else:
+        yield Key(channel), jsonable(value)
