@@ -14,11 +14,16 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from turnstate_backends.address import SaverAddress
 from turnstate_backends.interface import StoreError
 from turnstate_backends.usercode import Unimported, aside, guarded, imported, one_line, present_folder
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+Saver: TypeAlias = "BaseCheckpointSaver[Any]"
 
 STRICT = "LANGGRAPH_STRICT_MSGPACK"
 _YES = ("1", "true", "yes")  # as langgraph.checkpoint.serde._msgpack reads it

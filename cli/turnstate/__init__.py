@@ -6,15 +6,12 @@ loaded when it is first used, so that importing the package, as the command line
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # type checkers take it for true; typing is not loaded for its own
 if TYPE_CHECKING:
     from turnstate import aio as aio
-    from turnstate.library.functions import diff, gaps, keys, log, read, threads, turns
-    from turnstate.library.history import CheckpointHistory
-    from turnstate.library.protocol import Snapshots, ThreadHistory
-    from turnstate.library.records import (
+    from turnstate.library.public import (
         Change,
+        CheckpointHistory,
         Diff,
         End,
         Gap,
@@ -25,14 +22,24 @@ if TYPE_CHECKING:
         Outcome,
         Reading,
         Snapshot,
+        Snapshots,
+        Store,
+        StoreError,
         Thread,
+        ThreadHistory,
         Turn,
         Turns,
         Version,
         Written,
+        diff,
+        gaps,
+        keys,
+        log,
+        open_store,
+        read,
+        threads,
+        turns,
     )
-    from turnstate.library.store import Store, open_store
-    from turnstate_backends.interface import StoreError
 
 __all__ = [
     "Change",
@@ -67,25 +74,17 @@ __all__ = [
     "turns",
 ]
 
-_FUNCTIONS = ("diff", "gaps", "keys", "log", "read", "threads", "turns")
-_HOMES = {
-    **dict.fromkeys(_FUNCTIONS, "turnstate.library.functions"),
-    **dict.fromkeys(("Store", "open_store"), "turnstate.library.store"),
-    **dict.fromkeys(("Snapshots", "ThreadHistory"), "turnstate.library.protocol"),
-    "CheckpointHistory": "turnstate.library.history",
-    "StoreError": "turnstate_backends.interface",
-}
 
+def __getattr__(name: str) -> object:
+    if name == "aio":
+        import turnstate.aio as found
 
-def __getattr__(name: str) -> Any:
+        return found
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+    from turnstate.library import public
 
-    if name == "aio":
-        return import_module("turnstate.aio")
-    found = getattr(import_module(_HOMES.get(name, "turnstate.library.records")), name)
-    globals()[name] = found
+    found: object = getattr(public, name)
     return found
 
 

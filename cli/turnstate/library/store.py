@@ -9,18 +9,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from turnstate_backends.interface import StoreError
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-
     from turnstate.history.thread import ThreadHistory
     from turnstate.history.turns import TurnsBy
     from turnstate_backends.interface import Store as Backend
+    from turnstate_backends.saver_open import Saver
 
-Source: TypeAlias = "str | BaseCheckpointSaver[Any]"
+Source: TypeAlias = "str | Saver"
 """A store's URL, as ``--store`` takes it; or a checkpoint saver."""
 
 
