@@ -77,9 +77,9 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "aio":
-        import turnstate.aio as found
+        import turnstate.aio as module
 
-        return found
+        return module
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from turnstate.library import public
