@@ -8,18 +8,17 @@ where a store has values that no row of SQLite's can hold, or tells of some that
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from turnstate_backends import payload
-from turnstate_backends.interface import Store, StoreError, WholeRow, Write
+from turnstate_backends.interface import Store, WholeRow, Write
+from turnstate_backends.new_file import NewFile
 from turnstate_backends.redact import Redactor
 from turnstate_backends.sqlite import APART, APART_TABLE, LEFT, MISSING, SHARED_TABLE
 from turnstate_backends.values import Stored
@@ -66,7 +65,6 @@ _T = "CAST(? AS TEXT)"
 _ADD_CHECKPOINT = f"INSERT INTO checkpoints VALUES ({_T}, {_T}, {_T}, {_T}, {_T}, ?, ?)"  # noqa: S608
 _ADD_WRITE = f"INSERT INTO writes VALUES ({_T}, {_T}, {_T}, {_T}, {_T}, ?, {_T}, {_T}, ?)"  # noqa: S608
 _ADD_APART = f"INSERT OR IGNORE INTO {APART_TABLE} VALUES ({_T}, {_T}, {_T}, {_T}, {_T}, {_T}, ?)"  # noqa: S608
-_BESIDE = ("-wal", "-shm", "-journal")
 
 
 class Cut(Struct, frozen=True):
@@ -143,13 +141,8 @@ def new_recording(target: Path, *, force: bool) -> Iterator[Recording]:
     Raises:
         StoreError: Something stands there, the folder is not there, or cannot be written to.
     """
-    _refuse(target, force)
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", suffix=".part", dir=target.parent)
-    except OSError as error:
-        raise _unwritable(target, error) from None
-    part = Path(name)
-    try:
+    new = NewFile(target, force, "a recording", "--to")
+    with new.part() as (part, _):
         try:
             with closing(sqlite3.connect(part, isolation_level=None)) as connection:
                 # Nobody else has the file, and a failure removes it: it needs no journal.
@@ -157,18 +150,8 @@ def new_recording(target: Path, *, force: bool) -> Iterator[Recording]:
                 yield Recording(connection)
                 connection.execute("COMMIT")
                 connection.execute("PRAGMA journal_mode = DELETE")
-            os.fsync(descriptor)
-            _refuse(target, force)
-            _put(part, target, force=force)
         except sqlite3.Error as error:
-            raise _unwritable(target, error) from None
-        except OSError as error:
-            raise _unwritable(target, error) from None
-    finally:
-        os.close(descriptor)
-        for suffix in ("", *_BESIDE):
-            with suppress(OSError):
-                part.with_name(part.name + suffix).unlink()
+            raise new.unwritable(error) from None
 
 
 def copy_thread(
@@ -263,71 +246,3 @@ def _encoded(text: str | None) -> bytes | None:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogatepass")
-
-
-def _refuse(target: Path, force: bool) -> None:
-    if target.is_dir():
-        raise StoreError(f"{target} is a folder", "a recording is a file", "Give its name too.")
-    if _is_open_here(target):
-        raise StoreError(
-            f"{target} is the store itself", "a recording is a new file", "Give another name with --to."
-        )
-    for suffix in _BESIDE:
-        owner = target.with_name(target.name.removesuffix(suffix) or target.name)
-        if owner != target and os.path.lexists(owner):
-            raise StoreError(
-                f"{target} would be a part of {owner}",
-                f"SQLite keeps its own files under names that end in {suffix}",
-                "Give another name with --to.",
-            )
-        beside = target.with_name(target.name + suffix)
-        if os.path.lexists(beside):
-            raise StoreError(
-                f"{beside} stands beside the new file",
-                "SQLite would take it for a part of the recording",
-                "Give another name with --to, or move it away.",
-            )
-    if os.path.lexists(target) and not force:
-        raise StoreError(
-            f"{target} is there already", "a recording is a new file", "Give another name, or --force."
-        )
-
-
-def _is_open_here(target: Path) -> bool:
-    """Whether this process has the file open, by whichever name: then it is what is read."""
-    try:
-        meant = target.stat()
-    except OSError:
-        return False
-    for name in os.listdir("/dev/fd"):  # noqa: PTH208
-        with suppress(OSError, ValueError):
-            if os.path.samestat(os.fstat(int(name)), meant):
-                return True
-    return False
-
-
-def _put(part: Path, target: Path, *, force: bool) -> None:
-    """Give the finished file its name, in one step, and never to the loss of a file that came in between."""
-    if force:
-        part.replace(target)
-    else:
-        try:
-            os.link(part, target)
-        except FileExistsError:
-            _refuse(target, force)
-            raise
-        except OSError:  # no hard links on this file system
-            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            part.replace(target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _unwritable(target: Path, error: Exception) -> StoreError:
-    why = error.strerror if isinstance(error, OSError) else str(error)
-    return StoreError(
-        f"{target} cannot be written", str(why), "See whether its folder is there and has room."
-    )
