@@ -291,6 +291,7 @@ def test_a_chart_as_a_document() -> None:
             "key": BBOX,
             "channel": "tool_state",
             "entry_name": BBOX,
+            "turns_written": [1, 3],
             "cells": ["written", "unchanged", "written"],
         }
     lines = run("log", "demo", "plan", "--chart", "--jsonl", "--store", store("demo")).documents

@@ -15,6 +15,7 @@ from turnstate.history.keys import Key, is_empty_mapping
 from turnstate.history.log import Log, Logged, Span
 from turnstate.history.parts import Part, change_of, readable
 from turnstate.history.turns import Turn, Turns
+from turnstate.history.versions import turns_of, versions_of
 
 Cell = Literal[
     "written",
@@ -51,11 +52,21 @@ _State = Literal["unchanged", "unreadable", "absent"]
 
 
 class ChartRow(Struct, frozen=True):
-    """One key: its address, and one cell for each of the chart's turns."""
+    """One key.
+
+    Attributes:
+        key: Channel and entry.
+        name: Its address.
+        cells: One for each of the chart's turns.
+        turns_written: All turns of the line that wrote it, charted or not.
+        earlier_unknown: Rows that are no longer kept wrote it too; in which turns cannot be told.
+    """
 
     key: Key
     name: str
     cells: tuple[Cell, ...]
+    turns_written: tuple[int, ...] = ()
+    earlier_unknown: bool = False
 
 
 class Chart(Struct, frozen=True):
@@ -119,10 +130,12 @@ def chart_of(log: Log, keys: Collection[Key] | None = None, *, span: Span | None
         did = tracks[key].did
         if did.get(number) != "written" and (did.get(number), cell) not in _TOLD_BY_A_STEP:
             did[number] = cell
-    rows = (
-        ChartRow(key, log.name(key), tuple(_cell(track, turns.turns[n], again.get(key, {})) for n in numbers))
-        for key, track in tracks.items()
-    )
+    rows = []
+    for key, track in tracks.items():
+        cells = tuple(_cell(track, turns.turns[n], again.get(key, {})) for n in numbers)
+        versions = versions_of(log.index, key)
+        written, lost = turns_of(history, versions), any(version.lost for version in versions)
+        rows.append(ChartRow(key, log.name(key), cells, written, lost))
     return Chart(history.thread, history.ns, turns, numbers, tuple(rows))
 
 

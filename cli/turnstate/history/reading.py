@@ -234,16 +234,29 @@ def _not_here(
     absent = state.get(key.channel)
     if isinstance(absent, Absent) and absent.kind != "empty":
         return _unread(base, absent)
-    earlier = [v for v in versions if v.row <= place.row]
-    if earlier:
+    if not versions and key.entry is not None and isinstance(absent, Stored):
+        words = f"{key.channel} has no such entry as of {place_words(place)}"
+        return replace(base, outcome="not_yet_written", message=words)
+    return without_value(history, base, place, versions)
+
+
+def without_value(
+    history: ThreadHistory, base: Reading, place: Place, versions: Sequence[Version]
+) -> Reading:
+    """``base`` as the reading of a key that is known, and has nothing at a place.
+
+    Args:
+        history: The thread.
+        base: What else is known of the reading.
+        place: Where to read.
+        versions: Those of the key, on the whole line.
+    """
+    if any(version.row <= place.row for version in versions):
         return replace(
             base,
             outcome="removed",
             message=f"written before, and no longer there as of {place_words(place)}",
         )
-    if not versions and key.entry is not None and isinstance(absent, Stored):
-        words = f"{key.channel} has no such entry as of {place_words(place)}"
-        return replace(base, outcome="not_yet_written", message=words)
     first = turns_of(history, versions)
     when = f"; first written in turn {first[0]}" if first else ""
     return replace(

@@ -166,4 +166,11 @@ def _head(chart: Chart) -> Document:
 
 
 def _key_fields(row: ChartRow) -> Document:
-    return present(key=row.name, channel=row.key.channel, entry_name=row.key.entry, cells=list(row.cells))
+    return present(
+        key=row.name,
+        channel=row.key.channel,
+        entry_name=row.key.entry,
+        turns_written=list(row.turns_written),
+        earlier_unknown=row.earlier_unknown or None,
+        cells=list(row.cells),
+    )
