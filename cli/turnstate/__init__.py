@@ -9,6 +9,8 @@ from __future__ import annotations
 TYPE_CHECKING = False  # type checkers take it for true; typing is not loaded for its own
 if TYPE_CHECKING:
     from turnstate import aio as aio
+    from turnstate.agent.inspect_tool import make_inspect_state
+    from turnstate.agent.tool_state import breadcrumb, merge_tool_state, state_metadata, tool_state_entry
     from turnstate.library.public import (
         Change,
         CheckpointHistory,
@@ -64,13 +66,18 @@ __all__ = [
     "Version",
     "Written",
     "aio",
+    "breadcrumb",
     "diff",
     "gaps",
     "keys",
     "log",
+    "make_inspect_state",
+    "merge_tool_state",
     "open_store",
     "read",
+    "state_metadata",
     "threads",
+    "tool_state_entry",
     "turns",
 ]
 
@@ -82,6 +89,14 @@ def __getattr__(name: str) -> object:
         return module
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "make_inspect_state":
+        from turnstate.agent.inspect_tool import make_inspect_state
+
+        return make_inspect_state
+    if name in ("breadcrumb", "merge_tool_state", "state_metadata", "tool_state_entry"):
+        from turnstate.agent import tool_state
+
+        return getattr(tool_state, name)
     from turnstate.library import public
 
     found: object = getattr(public, name)

@@ -1,0 +1,156 @@
+"""A thread's past as one answer needs it: no turn is read that the answer does not depend on, and none twice."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from turnstate.agent.live import plain
+from turnstate.agent.tool_state import turn_of
+from turnstate.history import jsonform
+from turnstate.history.keys import Key
+from turnstate.history.wording import equal_values
+from turnstate.library.protocol import Snapshots, ThreadHistory
+from turnstate.library.records import Outcome, Snapshot
+from turnstate_backends.values import Absent
+
+NOTHING: Any = object()
+"""A key that a state does not have."""
+
+
+class HistoryFailed(Exception):
+    """A history raised. The text is the error's class: what it says may name a server, or hold a password."""
+
+
+class Past:
+    """What a history tells of one thread, kept for the length of one answer.
+
+    Args:
+        history: Where it comes from. A method ``snapshot(thread_id, turn)`` that gives a
+            :class:`turnstate.Snapshot` is preferred where one turn is enough.
+        thread_id: The thread.
+    """
+
+    def __init__(self, history: ThreadHistory, thread_id: str) -> None:
+        self._history = history
+        self._thread_id = thread_id
+        self._whole: Snapshots | None = None
+        self._single: dict[int, Snapshot] = {}
+
+    async def whole(self) -> Snapshots:
+        """All retained turns.
+
+        Raises:
+            HistoryFailed: The history did.
+        """
+        if self._whole is None:
+            self._whole = await self._told(self._history.snapshots, self._thread_id)
+        return self._whole
+
+    async def at(self, turn: int) -> Snapshot:
+        """The state as a turn ended, from 1, or why there is none.
+
+        Raises:
+            HistoryFailed: The history did.
+        """
+        if turn not in self._single:
+            one = getattr(self._history, "snapshot", None)
+            found = None
+            if one is not None and self._whole is None:
+                found = await self._told(one, self._thread_id, turn)
+            self._single[turn] = found if isinstance(found, Snapshot) else _one_of(await self.whole(), turn)
+        return self._single[turn]
+
+    async def _told(self, ask: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        try:
+            return await ask(*arguments)
+        except Exception as error:
+            raise HistoryFailed(type(error).__qualname__) from None
+
+    async def before(self, names: Names, turn: int) -> tuple[int, int] | None:
+        """Whose the value of a key was that ``turn`` displaced, and at the end of which turn it can be read."""
+        if turn <= 1:
+            return None
+        snapshot, read = await self.at(turn - 1), turn - 1
+        if snapshot.outcome != "value":
+            read = max((n for n in snapshot.retained if n < turn), default=0)
+            if not read:
+                return None
+            snapshot = await self.at(read)
+        item = names.of(snapshot.entries)
+        if item is NOTHING:
+            return None
+        own = turn_of(item)
+        if own is None or own == read or (await self.at(own)).outcome != "value":
+            return (read if own is None else own), read
+        return own, own
+
+    async def writers(self, names: Names, present: Any, now: int | None) -> tuple[int, ...]:
+        """The turns that are known to have written a key, as far as ends of turns tell.
+
+        An entry tells its turn. A plain value was written in a turn where it differs from what the turn before ended
+        with; one that was rewritten equal is not seen.
+
+        Args:
+            names: The key.
+            present: What the present state has of it, or :data:`NOTHING`.
+            now: The number of the present turn, where it is known.
+        """
+        states = {n: names.of(state) for n, state in (await self.whole()).turns.items()}
+        if now is not None:
+            states[now] = present
+        found: set[int] = set()
+        for turn in sorted(states):
+            item, before = states[turn], states.get(turn - 1, NOTHING)
+            if item is NOTHING:
+                continue
+            own = turn_of(item)
+            if own is not None:
+                found.add(own)
+            elif turn == 1 or (turn - 1 in states and not _same(before, item)):
+                found.add(turn)
+        return tuple(sorted(found))
+
+
+class Names:
+    """A key by the names that a turn's mapping may have it under.
+
+    Args:
+        name: As the key is addressed.
+        key: The key, where the present state has it.
+    """
+
+    def __init__(self, name: str, key: Key | None) -> None:
+        self.name = name
+        self.key = key
+
+    def of(self, state: Mapping[str, Any]) -> Any:
+        """What a turn's mapping has of the key, or :data:`NOTHING`."""
+        full = self.name if self.key is None else self.key.full_name
+        for name in (self.name, full):
+            if name in state:
+                return from_past(state[name])
+        channel = None if self.key is None else state.get(self.key.channel)
+        if self.key is not None and isinstance(channel, Mapping) and self.key.entry in channel:
+            return from_past(channel[self.key.entry])  # a mapping of channels
+        return NOTHING
+
+
+def from_past(item: Any) -> Any:
+    """An entry of a snapshot, whose values stand in their JSON form, as plain data."""
+    try:
+        return plain(jsonform.plain(item))
+    except RecursionError:
+        return Absent("undecodable", {"reason": "nested too deeply"})
+
+
+def _one_of(snapshots: Snapshots, turn: int) -> Snapshot:
+    total, retained = snapshots.total, tuple(sorted(snapshots.turns))
+    if turn in snapshots.turns:
+        return Snapshot("value", "", turn, snapshots.turns[turn], None, total, retained)
+    outcome: Outcome = "turn_no_longer_retained" if 1 <= turn <= total else "no_such_turn"
+    return Snapshot(outcome, "", turn, {}, None, total, retained)
+
+
+def _same(old: Any, new: Any) -> bool:
+    return old is not NOTHING and equal_values(plain(old), plain(new))
