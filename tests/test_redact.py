@@ -334,6 +334,18 @@ def test_an_instance_is_given_back_as_it_is_also_where_an_equal_one_came_before(
         assert given.value(stored, "c") is stored
 
 
+def test_a_value_that_several_checkpoints_hold_goes_from_each_and_the_rest_keeps_its_bytes() -> None:
+    beside = b"\xa1n\xde\x00\x01\xa1k\xd9\x01a"  # not the shortest headers
+    state = b"\x82\xa2id\xa11\xaechannel_values\x82\xa1c\x81\xa8customer\xa6Sophie" + beside
+    given = redactor(keys=("customer",))
+    for times in (1, 2):
+        found = given.state(Stored("msgpack", state, len(state))).data
+        assert b"Sophie" not in found
+        assert found.endswith(beside)
+        assert given.found.places == {("key", "customer"): times}
+    assert len(given.found.distinct) == 1
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -24,6 +24,7 @@ from turnstate_backends.encryption import is_sealed, unsealed
 from turnstate_backends.instances import is_secret
 from turnstate_backends.packed import Damage, Ext
 from turnstate_backends.trees import (
+    Closed,
     Node,
     Pairs,
     Raw,
@@ -46,6 +47,9 @@ _OWN_METADATA = re.compile(
 )
 _CONSTRUCTOR = ("lc", "type", "id")
 _HIDING = (b"\\u", b"<U", b">U", b'"fromhex"', b'"Uint8Array"')
+_LEVELS = (
+    2  # of msgpack that are read at once: the channels of a checkpoint, each of which then comes by itself
+)
 _REMEMBERED = (
     64 << 20
 )  # bytes of instances whose outcome is kept: neighbouring checkpoints share most of theirs
@@ -113,7 +117,7 @@ class Redactor:
         self._globs = tuple(key.casefold() for key in rules.keys)
         self._traces = detectors.TraceFilter()
         self._known: dict[
-            tuple[bytes, int, _Within | None, str], tuple[bytes | None, Counter[tuple[Detector, str]]]
+            tuple[bytes, int | None, _Within | None, str], tuple[bytes | None, Counter[tuple[Detector, str]]]
         ] = {}
         self._known_bytes = 0
 
@@ -124,11 +128,11 @@ class Redactor:
             stored: Whole.
             key: The channel that it fills.
         """
-        return self._payload(stored, lambda node: self._under(key, node, None, key), key)
+        return self._payload(stored, lambda node: self._under(key, node, None, key), key, levels=0)
 
     def state(self, stored: Stored) -> Stored:
         """A ``checkpoint`` payload likewise; versions, times and ids in it stay."""
-        return self._payload(stored, self._in_state, "checkpoint")
+        return self._payload(stored, self._in_state, "checkpoint", levels=_LEVELS)
 
     def metadata(self, data: bytes | None) -> bytes | None:
         """The metadata of a checkpoint likewise, JSON; what LangGraph itself put there stays."""
@@ -143,7 +147,9 @@ class Redactor:
 
     # Payloads.
 
-    def _payload(self, stored: Stored, change: Callable[[Node], Node], key: str) -> Stored:
+    def _payload(
+        self, stored: Stored, change: Callable[[Node], Node], key: str, *, levels: int = 0
+    ) -> Stored:
         if is_sealed(stored):
             opened = unsealed(stored) if self._rules.asked else stored
             if is_sealed(opened):
@@ -154,11 +160,11 @@ class Redactor:
         if stored.type in _NO_CONTENT or not self._may_hold(stored, key):
             return stored
         try:
-            return self._changed(stored, change)
+            return self._changed(stored, change, levels)
         except (Damage, ValueError, RecursionError):
             return self._opaque(stored, key)
 
-    def _changed(self, stored: Stored, change: Callable[[Node], Node]) -> Stored:
+    def _changed(self, stored: Stored, change: Callable[[Node], Node], levels: int) -> Stored:
         kind = payload.encoding(stored)
         if kind in ("bytes", "bytearray"):
             data = change(stored.data)
@@ -171,7 +177,7 @@ class Redactor:
                 return stored
             data = to_json(changed, escape=errors == "surrogatepass").encode("utf-8", errors)
         elif kind == "msgpack":
-            tree = from_msgpack(stored.data)
+            tree = from_msgpack(stored.data, levels)
             changed = change(tree)
             if changed is tree:
                 return stored
@@ -247,6 +253,8 @@ class Redactor:
             return node if changed is text else changed.encode("utf-8", "surrogateescape")
         if isinstance(node, Raw):
             return self._number(node, within, key)
+        if isinstance(node, Closed):
+            return self._closed(node, within, key)
         if isinstance(node, Pairs):
             return self._mapping(node, within, key)
         if isinstance(node, Ext):
@@ -288,23 +296,43 @@ class Redactor:
 
     def _extension(self, node: Ext, within: _Within | None, key: str) -> Node:
         """An instance, a delta's snapshot or an array; what is no text in it stays."""
-        at = node.data, node.code, within, key
+        data = self._once((node.data, node.code, within, key), lambda: self._opened(node, within, key))
+        if data is None:
+            return node
+        return Ext(node.code, data) if data else self._mark(node.data)
+
+    def _closed(self, node: Closed, within: _Within | None, key: str) -> Node:
+        """What was not read yet, and may be what another checkpoint held too."""
+
+        def changed() -> bytes | None:
+            token = node.token
+            if within is None and not self._may_hold(Stored("msgpack", token, len(token)), key):
+                return None
+            tree = from_msgpack(token)
+            changed = self._node(tree, within, key)
+            return None if changed is tree else to_msgpack(changed)
+
+        token = self._once((node.token, None, within, key), changed)
+        return node if token is None else Closed(token)
+
+    def _once(
+        self, at: tuple[bytes, int | None, _Within | None, str], change: Callable[[], bytes | None]
+    ) -> bytes | None:
+        """What becomes of some bytes under a name, worked out when they are first met; None where they stay."""
         if (known := self._known.get(at)) is None:
             outside, self.found.places = self.found.places, Counter()
             try:
-                known = self._opened(node, within, key), self.found.places
+                known = change(), self.found.places
             finally:
                 self.found.places = outside
             if self._known_bytes > _REMEMBERED:
                 self._known.clear()
                 self._known_bytes = 0
             self._known[at] = known
-            self._known_bytes += len(node.data)
+            self._known_bytes += len(at[0])
         data, places = known
         self.found.places += places
-        if data is None:
-            return node
-        return Ext(node.code, data) if data else self._mark(node.data)
+        return data
 
     def _opened(self, node: Ext, within: _Within | None, key: str) -> bytes | None:
         """The content of an extension without what has to go; nothing at all where the whole of it has to, and None
@@ -458,6 +486,8 @@ def _canonical(node: Node) -> bytes:
         return node
     if isinstance(node, Raw):
         return node.number.encode() or node.token
+    if isinstance(node, Closed):
+        return _canonical(from_msgpack(node.token))
     if isinstance(node, Pairs):
         return b"{%b}" % b",".join(sorted(b"%b:%b" % (_sized(k), _sized(v)) for k, v in node))
     if isinstance(node, Ext):

@@ -16,7 +16,8 @@ from turnstate_backends import packed, payload
 from turnstate_backends.packed import Damage, Ext
 
 Node = Any
-"""``str`` (bytes that are not UTF-8 as lone surrogates), ``bytes``, ``list``, :class:`Pairs`, :class:`Raw`, ``Ext``."""
+"""``str`` (bytes that are not UTF-8 as lone surrogates), ``bytes``, ``list``, :class:`Pairs`, :class:`Raw`,
+:class:`Closed`, ``Ext``."""
 
 
 class Pairs(list[tuple[Node, Node]]):
@@ -37,11 +38,21 @@ class Raw(Struct, frozen=True):
     number: str
 
 
+class Closed(Struct, frozen=True):
+    """A msgpack array, map or extension that is not read yet; ``token`` as stored."""
+
+    token: bytes
+
+
 _TEXT, _BYTES, _ARRAY, _MAP, _EXT = 0xDB, 0xC6, 0xDD, 0xDF, 0xC9
 
 
-def from_msgpack(data: bytes) -> Node:
+def from_msgpack(data: bytes, levels: int = -1) -> Node:
     """One msgpack value.
+
+    Args:
+        data: All of it.
+        levels: How many levels are read; what nests deeper comes out :class:`Closed`. All when negative.
 
     Raises:
         Damage: The bytes are something else, or others follow.
@@ -49,7 +60,7 @@ def from_msgpack(data: bytes) -> Node:
     """
     if packed.extent(data) != len(data):
         raise Damage("bytes follow the value")
-    return _read(data, 0)[0]
+    return _read(data, 0, levels)[0]
 
 
 def to_msgpack(node: Node) -> bytes:
@@ -115,8 +126,11 @@ def _plain(value: Any) -> Node:
     return value
 
 
-def _read(data: bytes, at: int) -> tuple[Node, int]:
+def _read(data: bytes, at: int, levels: int) -> tuple[Node, int]:
     family, length = packed.header(data, at)
+    if levels == 0 and family in (_MAP, _ARRAY, _EXT):
+        end = packed.Skipper(data, len(data), at).skip()
+        return Closed(data[at:end]), end
     start = packed.body(data, at)
     end = start + length
     if family == _TEXT:
@@ -124,14 +138,14 @@ def _read(data: bytes, at: int) -> tuple[Node, int]:
     if family == _MAP:
         pairs = Pairs()
         for _ in range(length):
-            key, start = _read(data, start)
-            value, start = _read(data, start)
+            key, start = _read(data, start, levels - 1)
+            value, start = _read(data, start, levels - 1)
             pairs.append((key, value))
         return pairs, start
     if family == _ARRAY:
         items = []
         for _ in range(length):
-            item, start = _read(data, start)
+            item, start = _read(data, start, levels - 1)
             items.append(item)
         return items, start
     if family == _BYTES:
@@ -144,7 +158,7 @@ def _read(data: bytes, at: int) -> tuple[Node, int]:
 
 
 def _write(node: Node, parts: list[bytes]) -> None:
-    if isinstance(node, Raw):
+    if isinstance(node, Raw | Closed):
         parts.append(node.token)
     elif isinstance(node, str):
         content = node.encode("utf-8", "surrogateescape")
