@@ -117,7 +117,7 @@ class Inspection:
             return {"outcome": "no_turn_history", **told, "message": self._without_history(names)}
         state, missed = await self._state_at(turn)
         if state is None:
-            return {**missed, **told}
+            return {**told, **missed}
         item = names.of(state)
         if item is NOTHING:
             return await self._not_at(names, turn, told)
@@ -251,7 +251,7 @@ class Inspection:
         else:
             state, missed = await self._state_at(turn)
             if state is None:
-                return {**missed, "turn": turn}
+                return {"turn": turn, **missed}
             found = {
                 name: from_past(item)
                 for name, item in state.items()
