@@ -221,6 +221,32 @@ def test_a_turn_that_the_messages_no_longer_show_is_known_from_the_history() -> 
     assert asked(BBOX, state=trimmed, turn=1)["value"] == [-3.2, 51.2, -2.0, 52.5]
 
 
+@pytest.mark.parametrize("single", [False, True])
+def test_where_nodes_add_human_messages_the_turns_of_the_history_stand(single: bool) -> None:
+    """The list then holds more human messages than questions, and the second turn's entry says 4."""
+    miscounted = {**SECOND, "turn": 4}
+    turns = {1: {BBOX: FIRST}, 2: {BBOX: miscounted}}
+    history = KeptSingly(turns, 2) if single else Kept(turns, 2)
+    state = conversation(5, tool_state={BBOX: miscounted})
+    for turn in (3, 4, 5, 7):
+        answer = asked(BBOX, state=state, history=history, turn=turn)
+        assert picked(answer, "outcome", "turns_so_far") == ("no_such_turn", 2)
+    second = asked(BBOX, state=state, history=history, turn=2)
+    assert picked(second, "value", "written_in_turn") == ([-1.9, 51.3, 0.7, 51.9], None)
+    assert second["note"].startswith("Its entry says that turn 4 wrote it")
+    note = asked(BBOX, state=state, history=history)["note"]
+    assert note.endswith(
+        'The value before it is turn 1\'s, read it with inspect_state(key="gazet/get_aoi/bbox", turn=1).'
+    )
+
+
+def test_the_present_turn_is_read_from_the_state_also_before_the_history_has_it() -> None:
+    answer = asked(
+        BBOX, turn=2, state=conversation(2, tool_state={BBOX: SECOND}), history=Kept({1: {BBOX: FIRST}}, 1)
+    )
+    assert picked(answer, "outcome", "value", "written_in_turn") == ("value", [-1.9, 51.3, 0.7, 51.9], 2)
+
+
 # Plain channels.
 
 
@@ -500,6 +526,14 @@ def test_instances_are_shown_by_class_and_fields_and_secrets_masked() -> None:
 def test_a_value_that_cannot_be_written_out_has_an_outcome_of_its_own() -> None:
     answer = asked("job", state={"job": lambda: None}, history=None, allowed=["job"])
     assert answer["outcome"] == "undecodable"
+
+
+def test_a_value_that_the_store_cannot_give_keeps_its_kind_of_absence() -> None:
+    history = Kept({1: {"plan": {"$absent": "encrypted", "reason": "no key is given"}}}, 3)
+    answer = asked("plan", turn=1, history=history)
+    assert picked(answer, "outcome", "message", "value") == ("encrypted", "no key is given", None)
+    [row] = asked("*", turn=1, history=history)["keys"]
+    assert picked(row, "key", "type") == ("plan", "encrypted")
 
 
 def test_a_value_nested_without_end_is_answered() -> None:

@@ -14,11 +14,10 @@ from typing import Any
 from turnstate.agent.bounded import CPU_SECONDS, BadExpression, TooCostly
 from turnstate.agent.contents import content_of
 from turnstate.agent.live import plain
-from turnstate.agent.past import NOTHING, HistoryFailed, Names, Past, from_past
+from turnstate.agent.past import NOTHING, HistoryFailed, Names, Past, from_past, going_on
 from turnstate.agent.tool_state import (
     call,
     held_by,
-    latest_turn,
     present_turn,
     turn_of,
     turns_written_of,
@@ -56,7 +55,6 @@ class Inspection:
         self.past = past
         self.no_past = no_past
         self.now = present_turn(state)
-        self.least = max(self.now or 0, latest_turn(state))  # turns there have been, at least
         self.items = {key: item for key, item in held_by(state).items() if not key.channel.startswith("__")}
         self.names = key_names.display_names(self.items)
 
@@ -107,9 +105,9 @@ class Inspection:
 
     async def _going_on(self, turn: int) -> int | None:
         """The number of the turn that is going on, as far as it must be known to read ``turn``."""
-        if self.past is None or turn < self.least:
+        if self.past is None or self.now is None or turn < self.now:
             return None
-        return max(self.least, (await self.past.at(max(turn, 1))).total)
+        return going_on(self.now, (await self.past.at(turn)).total)
 
     async def _at_turn(self, names: Names, turn: int, pattern: str | None, path: str | None) -> Document:
         told = {**self._head(names), "turn": turn}
@@ -122,21 +120,26 @@ class Inspection:
         if item is NOTHING:
             return await self._not_at(names, turn, told)
         told |= await self._value(item, pattern, path)
-        if told["outcome"] == "value":
+        if told["outcome"] == "value" and (turn_of(item) or 0) > turn:
+            # Whoever wrote the entry counted messages that are no questions; the store knows better.
+            told["note"] = (
+                f"Its entry says that turn {turn_of(item)} wrote it, which does not count turns as the history does."
+            )
+        elif told["outcome"] == "value":
             told |= await self._writes(names, item, turn)
         return told
 
     async def _state_at(self, turn: int) -> tuple[Mapping[str, Any] | None, Document]:
         assert self.past is not None
         snapshot = await self.past.at(max(turn, 1))
-        total = max(self.least, snapshot.total)
-        if not 1 <= turn <= total:
+        total = going_on(self.now, snapshot.total) or snapshot.total
+        if turn < 1 or snapshot.outcome in ("no_such_thread", "no_such_turn"):
             counted_from = " Turns are counted from 1." if turn < 1 else ""
             words = f"This thread has had {counted(total, 'turn')} so far, the present one included.{counted_from}"
             return None, {"outcome": "no_such_turn", "turns_so_far": total, "message": words}
         if snapshot.outcome == "value":
             return snapshot.entries, {}
-        if snapshot.outcome not in ("no_such_thread", "no_such_turn", "turn_no_longer_retained"):
+        if snapshot.outcome != "turn_no_longer_retained":
             return None, {"outcome": snapshot.outcome, "message": snapshot.message}
         words = f"Turn {turn} took place, and its state is no longer stored. Do not guess what it held."
         return None, {
@@ -149,7 +152,7 @@ class Inspection:
     async def _not_at(self, names: Names, turn: int, told: Document) -> Document:
         assert self.past is not None
         present = NOTHING if names.key is None else self.items[names.key]
-        writers = await self.past.writers(names, present, self.least or None)
+        writers = await self.past.writers(names, present, self.now)
         if not writers:
             return {"outcome": "no_such_key", **told, **self._nearest(names.name)}
         if any(n <= turn for n in writers):
@@ -196,7 +199,7 @@ class Inspection:
         told: Document = {}
         try:
             if self.past is not None and (own is None or counts == [None, None]):
-                writers = await self.past.writers(names, present, self.least or None)
+                writers = await self.past.writers(names, present, self.now)
                 own = (
                     max((n for n in writers if turn is None or n <= turn), default=None)
                     if own is None
@@ -276,7 +279,7 @@ class Inspection:
             key = self._key_named(name)
             present = NOTHING if key is None else self.items[key]
             with suppress(HistoryFailed):
-                count = len(await self.past.writers(Names(name, key), present, self.least or None)) or None
+                count = len(await self.past.writers(Names(name, key), present, self.now)) or None
         if count is not None:
             row["written"] = writes_in_words(count)
         return row

@@ -71,19 +71,16 @@ class Past:
         """Whose the value of a key was that ``turn`` displaced, and at the end of which turn it can be read."""
         if turn <= 1:
             return None
-        snapshot, read = await self.at(turn - 1), turn - 1
-        if snapshot.outcome != "value":
-            read = max((n for n in snapshot.retained if n < turn), default=0)
-            if not read:
-                return None
-            snapshot = await self.at(read)
-        item = names.of(snapshot.entries)
-        if item is NOTHING:
-            return None
-        own = turn_of(item)
-        if own is None or own == read or (await self.at(own)).outcome != "value":
-            return (read if own is None else own), read
-        return own, own
+        found = await self.at(turn - 1)
+        for read in [turn - 1] if found.outcome == "value" else sorted(found.retained, reverse=True):
+            item = names.of((await self.at(read)).entries) if read < turn else NOTHING
+            own = None if item is NOTHING else turn_of(item)
+            if item is NOTHING or own == turn:
+                continue
+            if own is None or own > read:  # nothing tells, or turns were counted otherwise
+                return read, read
+            return own, own if (await self.at(own)).outcome == "value" else read
+        return None
 
     async def writers(self, names: Names, present: Any, now: int | None) -> tuple[int, ...]:
         """The turns that are known to have written a key, as far as ends of turns tell.
@@ -94,11 +91,11 @@ class Past:
         Args:
             names: The key.
             present: What the present state has of it, or :data:`NOTHING`.
-            now: The number of the present turn, where it is known.
+            now: The number of the present turn by the messages, where they tell.
         """
-        states = {n: names.of(state) for n, state in (await self.whole()).turns.items()}
-        if now is not None:
-            states[now] = present
+        snapshots = await self.whole()
+        states = {n: names.of(state) for n, state in snapshots.turns.items()}
+        states[going_on(now, snapshots.total) or snapshots.total] = present
         found: set[int] = set()
         for turn in sorted(states):
             item, before = states[turn], states.get(turn - 1, NOTHING)
@@ -134,6 +131,15 @@ class Names:
         if self.key is not None and isinstance(channel, Mapping) and self.key.entry in channel:
             return from_past(channel[self.key.entry])  # a mapping of channels
         return NOTHING
+
+
+def going_on(now: int | None, total: int) -> int | None:
+    """The number of the turn that is going on, where the messages and the history agree on it.
+
+    A history may not have it yet. Other than by that they differ where messages were taken out of the list, or where
+    nodes put human messages into it.
+    """
+    return now if now in (total, total + 1) else None
 
 
 def from_past(item: Any) -> Any:
