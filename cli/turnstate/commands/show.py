@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from msgspec.structs import replace
 
 from turnstate.commands import options, places, session
-from turnstate.commands.exits import BY_OUTCOME, Refused
-
-if TYPE_CHECKING:
-    from turnstate.history.places import Miss, Place
-    from turnstate.history.reading import Reading
-    from turnstate.history.thread import ThreadHistory
+from turnstate.commands.exits import BY_OUTCOME
 
 HELP = """Show what a key held as of a turn
 
@@ -72,14 +66,14 @@ def show(
 ) -> None:
     out = session.output(json=json, jsonl=jsonl, color=color)
     when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at, branch=branch)
-    expression = None if query is None else _compiled(query)
-    with session.opened_thread(ctx, out, "turnstate.show/1", key=key) as history:
-        from turnstate.history.asked import place_asked
+    from turnstate.history.asked import looked_into, place_asked, query_asked, readings_asked
 
+    expression = None if query is None else query_asked(query)
+    with session.opened_thread(ctx, out, "turnstate.show/1", key=key) as history:
         history, place = place_asked(history, when)
-        readings = _readings(history, key, place, internal=internal, reveal=reveal)
+        readings = readings_asked(history, key, place, internal=internal, reveal=reveal)
         if expression is not None:
-            readings = [_looked_into(reading, expression) for reading in readings]
+            readings = [looked_into(reading, expression) for reading in readings]
         turns = history.turns
     several = len(readings) > 1 or readings[0].key != key
     if out.form == "text":
@@ -103,49 +97,3 @@ def show(
         else:
             documents.write_json(out.screen, found[0])
     raise typer.Exit(max(BY_OUTCOME[reading.outcome] for reading in readings))
-
-
-def _readings(
-    history: ThreadHistory, key: str, place: Place | Miss, *, internal: bool, reveal: bool
-) -> list[Reading]:
-    """What the key, or each key that the pattern matches, reads as; a pattern that matches none is a plain name."""
-    from turnstate.history.asked import ambiguous
-    from turnstate.history.keys import AmbiguousKey, is_glob
-    from turnstate.history.reading import read, read_all
-
-    matched = read_all(history, key, place, internal=internal, reveal=reveal) if is_glob(key) else []
-    if matched:
-        return matched
-    try:
-        return [read(history, key, place, internal=internal, reveal=reveal)]
-    except AmbiguousKey as error:
-        raise ambiguous(key, error) from None
-
-
-def _compiled(query: str) -> Any:
-    from turnstate.history.query import QueryError, compiled
-
-    try:
-        return compiled(query)
-    except QueryError as error:
-        raise Refused(
-            "the query cannot be read", str(error), "See https://jmespath.org for the language."
-        ) from None
-
-
-def _looked_into(reading: Reading, expression: Any) -> Reading:
-    """The reading with what the query selects as its value; JMESPath gives null where it selects nothing."""
-    from turnstate.history.query import QueryError, selected
-
-    if reading.outcome != "value":
-        return reading
-    try:
-        value = selected(expression, reading.value)
-    except QueryError as error:
-        raise Refused(
-            "the query cannot be applied to the value",
-            str(error),
-            "Look at the value without --query first.",
-        ) from None
-    message = "the query selects nothing, or a null" if value is None else ""
-    return replace(reading, value=value, entry=None, has_entry=False, message=message)

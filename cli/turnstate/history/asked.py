@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from turnstate.history.keys import AmbiguousKey, Key
     from turnstate.history.log import Log, Span
     from turnstate.history.places import Miss, Place
+    from turnstate.history.reading import Reading
     from turnstate.history.thread import ThreadHistory
     from turnstate.history.turns import TurnsBy
     from turnstate_backends.interface import Store
@@ -191,6 +192,66 @@ def ambiguous(name: str, error: AmbiguousKey) -> Refused:
         ", ".join(error.names),
         "Give one of these names.",
     )
+
+
+def readings_asked(
+    history: ThreadHistory, key: str, place: Place | Miss, *, internal: bool = False, reveal: bool = False
+) -> list[Reading]:
+    """What the key, or each key that the pattern matches, reads as; a pattern that matches none is a plain name.
+
+    Raises:
+        Refused: Two channels have an entry of that name.
+    """
+    from turnstate.history.keys import AmbiguousKey, is_glob
+    from turnstate.history.reading import read, read_all
+
+    matched = read_all(history, key, place, internal=internal, reveal=reveal) if is_glob(key) else []
+    if matched:
+        return matched
+    try:
+        return [read(history, key, place, internal=internal, reveal=reveal)]
+    except AmbiguousKey as error:
+        raise ambiguous(key, error) from None
+
+
+def query_asked(query: str) -> Any:
+    """An expression to look into values with, for :func:`looked_into`.
+
+    Raises:
+        Refused: It is none.
+    """
+    from turnstate.history.query import QueryError, compiled
+
+    try:
+        return compiled(query)
+    except QueryError as error:
+        raise Refused(
+            "the query cannot be read", str(error), "See https://jmespath.org for the language."
+        ) from None
+
+
+def looked_into(reading: Reading, expression: Any) -> Reading:
+    """The reading with what the query selects as its value; JMESPath gives null where it selects nothing.
+
+    Raises:
+        Refused: The query asks for what the value does not have.
+    """
+    from msgspec.structs import replace
+
+    from turnstate.history.query import QueryError, selected
+
+    if reading.outcome != "value":
+        return reading
+    try:
+        value = selected(expression, reading.value)
+    except QueryError as error:
+        raise Refused(
+            "the query cannot be applied to the value",
+            str(error),
+            "Look at the value without a query first.",
+        ) from None
+    message = "the query selects nothing, or a null" if value is None else ""
+    return replace(reading, value=value, entry=None, has_entry=False, message=message)
 
 
 def logged_keys(log: Log, asked: str) -> list[Key]:

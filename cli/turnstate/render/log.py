@@ -367,19 +367,21 @@ def log_lines(screen: Screen, log: KeyLog, shown: Shown) -> Iterator[str]:
             else:
                 yield [json_text(version_document(entry, shown), ascii_only=screen.ascii_only)]
 
-    def tail() -> Document:
-        turns = log.history.turns
-        written = {"turns_written": list(log.turns_written)} if log.key else {}
-        return {
-            **written,
-            **present(earlier_unknown=log.earlier_unknown or None),
-            "gaps": gaps,
-            "total_turns": turns.total,
-            "total_is": turns.total_is,
-            "turns_by": turns.by,
-        }
+    return document_lines(screen, head(log), "versions", items(), lambda: tail(log, gaps))
 
-    return document_lines(screen, head(log), "versions", items(), tail)
+
+def tail(log: KeyLog, gaps: list[Document]) -> Document:
+    """What the document of one log ends with, when its versions were read and these gaps lay between them."""
+    turns = log.history.turns
+    written = {"turns_written": list(log.turns_written)} if log.key else {}
+    return {
+        **written,
+        **present(earlier_unknown=log.earlier_unknown or None),
+        "gaps": gaps,
+        "total_turns": turns.total,
+        "total_is": turns.total_is,
+        "turns_by": turns.by,
+    }
 
 
 def logs_lines(
