@@ -13,11 +13,13 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 from turnstate_backends.values import Absent, Tagged
 
 _HEX = re.compile("-?0x[0-9a-f]+")
+_FRAMES = 10_000
 
 
 _AS_THEY_ARE = frozenset({str, bool, type(None)})
@@ -119,10 +121,37 @@ def float_name(value: float) -> str:
 
 @contextmanager
 def room_for_depth() -> Iterator[None]:
-    """Every level of a value may take four of JSON, and more than one frame of Python each."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 10_000))
+    """Every level of a value may take four of JSON, and more than one frame of Python each.
+
+    The limit is that of the whole process: it is lowered again when no thread needs the room any more.
+    """
+    _ROOM.take()
     try:
         yield
     finally:
-        sys.setrecursionlimit(limit)
+        _ROOM.leave()
+
+
+class _Room:
+    """How many are within, and the limit that was there before the first of them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._within = 0
+        self._before = 0
+
+    def take(self) -> None:
+        with self._lock:
+            if not self._within:
+                self._before = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._before, _FRAMES))
+            self._within += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._within -= 1
+            if not self._within:
+                sys.setrecursionlimit(self._before)
+
+
+_ROOM = _Room()
