@@ -336,6 +336,14 @@ def test_a_glob_lists_what_it_matches_also_as_a_turn_ended() -> None:
     assert asked("gazet/*", turn=1, history=None)["outcome"] == "no_turn_history"
 
 
+@pytest.mark.parametrize("turn", [None, 2])
+def test_a_channel_that_is_a_mapping_lists_its_entries_by_its_name(turn: int | None) -> None:
+    answer = asked("tool_state", turn=turn, allowed=["tool_state", "plan"])
+    assert picked(answer, "outcome", "count") == ("keys", 1)
+    assert answer["keys"][0]["key"] == "gazet/get_aoi/bbox"
+    assert asked("tool_state", turn=turn, path="a", allowed=["*"])["outcome"] == "usage"
+
+
 def test_a_key_that_is_written_like_a_glob_is_read_as_itself() -> None:
     state = conversation(1, tool_state={"area[0]": {**FIRST, "value": 5}})
     assert asked("area[0]", state=state, allowed=["area[0]"], history=None)["value"] == 5

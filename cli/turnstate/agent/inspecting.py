@@ -75,13 +75,18 @@ class Inspection:
                 return self._refused(name)
             words = f"several channels have an entry {clip(name, 60)}: ask for one of them"
             return {"outcome": "ambiguous_key", "key": name, "keys": full_names, "message": words}
-        if key is None and key_names.is_glob(name):
+        several = (
+            key_names.is_glob(name) if key is None else key not in self.items
+        )  # a mapping, by its entries
+        if not (several and key is None) and not self._may(key, name):
+            return self._refused(name)
+        if several:
             if pattern is not None or path is not None:
-                words = "pattern and path look into one key's value: give the name of one key with them"
+                words = (
+                    "pattern and path look into one key's value, and this names several: give the name of one"
+                )
                 return {"outcome": "usage", "key": name, "message": words}
             return await self._listing(name, turn)
-        if not self._may(key, name):
-            return self._refused(name)
         names = Names(name if key is None else self.names[key], key)
         if turn is not None and turn != await self._going_on(turn):
             return await self._at_turn(names, turn, pattern, path)
@@ -242,8 +247,7 @@ class Inspection:
     async def _listing(self, pattern: str, turn: int | None) -> Document:
         told: Document = {"outcome": "keys", "pattern": pattern}
         if turn is None or turn == await self._going_on(turn):
-            matching = key_names.matching(pattern, self.items)
-            found = {self.names[key]: self.items[key] for key in matching if self._may(key, key.name)}
+            found = {self.names[key]: item for key, item in self.items.items() if self._lists(pattern, key)}
             told |= {} if self.now is None else {"turn": self.now}
         elif self.past is None:
             return {
@@ -258,7 +262,7 @@ class Inspection:
             found = {
                 name: from_past(item)
                 for name, item in state.items()
-                if fnmatch.fnmatchcase(name, pattern) and self._may(self._key_named(name), name)
+                if self._lists(pattern, self._key_named(name), name)
             }
             told["turn"] = turn
         rows = [await self._row(name, item) for name, item in list(found.items())[:_MOST_KEYS]]
@@ -268,6 +272,14 @@ class Inspection:
         if not found:
             told |= self._nearest(pattern)
         return told
+
+    def _lists(self, pattern: str, key: Key | None, name: str = "") -> bool:
+        """Whether a listing has a key: its name matches a glob, or it is an entry of the channel that was named."""
+        if not self._may(key, name):
+            return False
+        if key is not None:
+            return key.channel == pattern or bool(key_names.matching(pattern, [key]))
+        return name.startswith(f"{pattern}:") or fnmatch.fnmatchcase(name, pattern)
 
     async def _row(self, name: str, item: Any) -> Document:
         value = plain(key_names.shown_value(item)[0])
