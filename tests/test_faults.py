@@ -129,6 +129,25 @@ def test_an_interrupt_is_heard_while_the_output_waits_for_its_reader(large: str)
         json.loads(b"{" + out)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc to see how far a process is")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
+def test_whichever_signal_ends_a_recording_no_part_of_it_is_left(
+    number: signal.Signals, large: str, tmp_path: Path
+) -> None:
+    process = subprocess.Popen(
+        command("record", "t", "--store", large, "--to", str(tmp_path / "r.db"), "--redact-personal"),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while process.poll() is None and not has_open(process, large):
+        time.sleep(0.005)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (128 + number, b"", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
 LONG_QUERY = """
 import os, signal, sys, threading, time
 from pathlib import Path

@@ -18,10 +18,12 @@ def main() -> int:
         code = program()
         # All is written. Python would answer an interrupt of its own clearing up with a traceback.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
     except KeyboardInterrupt:
         code = _INTERRUPTED
     # Interrupted in text that it executes, as dataclasses have it do, Python would end by killing itself.
-    if code == _INTERRUPTED or _others_run():
+    if code >= _INTERRUPTED - signal.SIGINT or _others_run():
         os._exit(code)
     return code
 

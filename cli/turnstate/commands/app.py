@@ -139,28 +139,38 @@ def _before_verb(
 
 
 class _Interrupts:
-    """Whether Ctrl-C was pressed: within an import or a clearing up, Python turns it into another error."""
+    """Which signal asked for an end, Ctrl-C's or another's: all of them let what was begun be cleared up.
 
-    came = False
+    Within an import or a clearing up, Python turns the interrupt into another error.
+    """
+
+    came = 0
 
     @classmethod
     def listen(cls) -> None:
-        cls.came = False
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # nobody else's, and not ignored
-            with suppress(ValueError):  # only the main thread hears of signals
-                signal.signal(signal.SIGINT, cls._heard)
-                sys.unraisablehook = cls._dropped
+        cls.came = 0
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # Nobody else's, and not ignored.
+            if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+                with suppress(ValueError):  # only the main thread hears of signals
+                    signal.signal(number, cls._heard)
+                    sys.unraisablehook = cls._dropped
 
     @classmethod
-    def _heard(cls, _number: int, _frame: object) -> None:
-        cls.came = True
+    def code(cls) -> int:
+        """The exit code, as a shell has it: 128 and the signal's number."""
+        return 128 + (cls.came or signal.SIGINT)
+
+    @classmethod
+    def _heard(cls, number: int, _frame: object) -> None:
+        cls.came = number
         raise KeyboardInterrupt
 
-    @staticmethod
-    def _dropped(error: sys.UnraisableHookArgs) -> None:
+    @classmethod
+    def _dropped(cls, error: sys.UnraisableHookArgs) -> None:
         """Where Python would only say that it ignores an error, and go on."""
         if issubclass(error.exc_type, KeyboardInterrupt):
-            os._exit(INTERRUPTED)
+            os._exit(cls.code())
         sys.__unraisablehook__(error)
 
 
@@ -183,7 +193,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         code = CLEAN
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        code = _Interrupts.code()
     except (OutputFailed, OSError) as error:
         why = str(error if isinstance(error, OutputFailed) else error.strerror)
         code = say("the output cannot be written", why, "See whether the device is full.")
@@ -212,7 +222,7 @@ def _run(args: list[str]) -> int:
     except (OutputClosed, OutputFailed, BrokenPipeError):
         raise
     except Exception as error:
-        return INTERRUPTED if _Interrupts.came else _failed(error)
+        return _Interrupts.code() if _Interrupts.came else _failed(error)
 
 
 def _failed(error: Exception) -> int:
