@@ -16,12 +16,14 @@ BACKENDS = ROOT / "backends" / "turnstate_backends"
 ALLOWED = {
     "commands": {
         "turnstate.commands",
+        "turnstate.serving",
         "turnstate.render",
         "turnstate.checking",
         "turnstate.history",
         "turnstate_backends",
         "typer",
     },
+    "serving": {"turnstate.serving", "turnstate.render", "turnstate.history", "turnstate_backends"},
     "render": {"turnstate.render", "turnstate.checking", "turnstate.history", "turnstate_backends", "rich"},
     "checking": {"turnstate.checking", "turnstate.history", "turnstate_backends"},
     "agent": {
@@ -76,6 +78,7 @@ def test_every_module_belongs_to_a_layer() -> None:
     assert outside == {"__init__.py", "__main__.py", "aio.py", "pytest_plugin.py", "pytest_items.py"}
     assert {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"} == {
         "commands",
+        "serving",
         "render",
         "checking",
         "agent",

@@ -14,7 +14,21 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from turnstate.commands import branches, check, diff, gaps, keys, log, options, record, show, threads, turns
+from turnstate.commands import (
+    branches,
+    check,
+    diff,
+    gaps,
+    keys,
+    log,
+    options,
+    record,
+    report,
+    serve,
+    show,
+    threads,
+    turns,
+)
 from turnstate.commands.address import redacted
 from turnstate.commands.exits import CLEAN, INTERRUPTED, USAGE, Refused
 from turnstate.commands.session import say
@@ -49,6 +63,8 @@ _VERBS: Mapping[str, tuple[Callable[..., None], str]] = {
     "branches": (branches.branches, branches.HELP),
     "check": (check.check, check.HELP),
     "record": (record.record, record.HELP),
+    "report": (report.report, report.HELP),
+    "serve": (serve.serve, serve.HELP),
 }
 
 

@@ -166,18 +166,7 @@ def _read_at(
     reveal: bool,
     index: Mapping[Key, Sequence[Version]] | None = None,
 ) -> Reading:
-    turns = history.turns
-    base = Reading(
-        "value",
-        name,
-        turn=place.turn,
-        together=() if place.turn is None else turns.together(place.turn),
-        at_start=place.at_start,
-        checkpoint=history.line.rows[place.row].id,
-        borrowed=place.turn is not None and not place.at_start and _is_borrowed(history, place),
-        total=turns.total,
-        retained=turns.retained,
-    )
+    base = at_place(history, Reading("value", name), place)
     here = key_names.all_keys(state, None if internal else history.is_internal)
     key = key_names.find(name, here)
     if key is None or isinstance(state.get(key.channel), Absent):
@@ -202,6 +191,21 @@ def _read_at(
         return _unread(base, item)
     shown, has_entry = key_names.shown_value(item)
     return replace(base, value=shown, entry=item if has_entry else None, has_entry=has_entry)
+
+
+def at_place(history: ThreadHistory, reading: Reading, place: Place) -> Reading:
+    """A reading as one of another place, up to which nothing touched the key."""
+    turns = history.turns
+    return replace(
+        reading,
+        turn=place.turn,
+        together=() if place.turn is None else turns.together(place.turn),
+        at_start=place.at_start,
+        checkpoint=history.line.rows[place.row].id,
+        borrowed=place.turn is not None and not place.at_start and _is_borrowed(history, place),
+        total=turns.total,
+        retained=turns.retained,
+    )
 
 
 def _is_borrowed(history: ThreadHistory, place: Place) -> bool:
@@ -237,31 +241,35 @@ def _not_here(
     if not versions and key.entry is not None and isinstance(absent, Stored):
         words = f"{key.channel} has no such entry as of {place_words(place)}"
         return replace(base, outcome="not_yet_written", message=words)
-    return without_value(history, base, place, versions)
+    return _without_value(history, base, place, versions)
 
 
-def without_value(
-    history: ThreadHistory, base: Reading, place: Place, versions: Sequence[Version]
+def absent_at(
+    history: ThreadHistory, name: str, key: Key, place: Place, versions: Sequence[Version]
 ) -> Reading:
-    """``base`` as the reading of a key that is known, and has nothing at a place.
+    """The reading of a key that is known, and that a place has nothing of.
 
     Args:
         history: The thread.
-        base: What else is known of the reading.
+        name: The key's address.
+        key: The key.
         place: Where to read.
         versions: Those of the key, on the whole line.
     """
+    base = at_place(history, Reading("value", name), place)
+    return _without_value(history, _with_versions(history, base, key, place, versions), place, versions)
+
+
+def _without_value(
+    history: ThreadHistory, base: Reading, place: Place, versions: Sequence[Version]
+) -> Reading:
     if any(version.row <= place.row for version in versions):
-        return replace(
-            base,
-            outcome="removed",
-            message=f"written before, and no longer there as of {place_words(place)}",
-        )
+        words = f"written before, and no longer there as of {place_words(place)}"
+        return replace(base, outcome="removed", message=words)
     first = turns_of(history, versions)
     when = f"; first written in turn {first[0]}" if first else ""
-    return replace(
-        base, outcome="not_yet_written", message=f"nothing up to {place_words(place)} had written it{when}"
-    )
+    words = f"nothing up to {place_words(place)} had written it{when}"
+    return replace(base, outcome="not_yet_written", message=words)
 
 
 def _known(

@@ -130,6 +130,14 @@ def _in_cell(sign: str, cell: int) -> str:
     return sign if cell == 1 else sign.rjust(cell - 1) + " "
 
 
+def legend_fields(chart: Chart) -> list[Document]:
+    """The signs that occur in a chart, and what they mean, by the names of cells."""
+    met = {kind for row in chart.rows for kind in row.cells}
+    return [
+        {"cell": kind, "sign": sign.sign, "words": sign.words} for kind, sign in _SIGNS.items() if kind in met
+    ]
+
+
 def _legend(chart: Chart, width: int | None, *, plain: bool) -> list[str]:
     met = {kind for row in chart.rows for kind in row.cells}
     parts = []
