@@ -635,3 +635,24 @@ def test_values_along_checkpoints_come_in_the_order_asked(recorded: Path) -> Non
             assert [id_ for id_, _ in along] == [id_ for id_ in asked if id_ in ids]
             for id_, found in along:
                 assert found == store.values("one", "", id_, ["messages"])
+
+
+@pytest.mark.parametrize(
+    ("metadata", "step", "run_id"),
+    [
+        ('{"source": "loop", "step": 1, "run_id": "r"}', 1, "r"),
+        ('{"source": "loop", "step": 1, "run_id": "\\ud800"}', 1, "\ud800"),
+        ('{"source": "loop", "step": 1, "run_id": "\\u0000"}', 1, "\x00"),
+        ("{source: 'loop', step: +1, run_id: 'r',}", 1, "r"),
+        ('{"source": "loop", "step": 1e999, "run_id": "r"}', None, "r"),
+        ('{"source": "loop", "step": NaN, "run_id": "r"}', None, "r"),
+        ('{"source": "loop", "step": 1, "run_id": 18446744073709551616}', 1, None),
+    ],
+    ids=["plain", "a lone surrogate", "NUL", "JSON5", "no number holds it", "not a number", "beyond 64 bits"],
+)
+def test_metadata_of_every_form_that_sqlite_takes_for_json_is_read(
+    metadata: str, step: int | None, run_id: str | None, tmp_path: Path
+) -> None:
+    with open_sqlite(one(tmp_path / "a.db", b"\x80", metadata=metadata.encode())) as store:
+        (row,) = store.checkpoints("t", "")
+    assert (row.source, row.step, row.run_id) == ("loop", step, run_id)

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct
+from msgspec.json import decode as parsed
 from msgspec.structs import replace
 
 from turnstate_backends import heads, payload
@@ -138,7 +140,7 @@ SELECT CAST(checkpoint_id AS BLOB), CAST(task_id AS BLOB), CAST(task_path AS BLO
        CAST(channel AS BLOB), CAST(type AS BLOB), coalesce(octet_length(value), 0), {payload}
 FROM {writes} WHERE thread_id = CAST(? AS TEXT) AND checkpoint_ns = CAST(? AS TEXT)
 """
-_NO_METADATA = "[null, null, null, null]"
+_NO_METADATA = (None, None, None, None)
 _WHOLE = "CAST(value AS BLOB)"
 _NOTHING = "NULL"
 # A longer payload is opened by its rowid, so that its overflow pages are not walked for a few bytes.
@@ -177,6 +179,15 @@ class Layout(Struct, frozen=True):
         """Stored bytes as text; what is not UTF-8 becomes lone surrogates that :meth:`encode` reverses."""
         errors = "surrogateescape" if self.codec == "utf-8" else "replace"
         return "" if stored is None else stored.decode(self.codec, errors)
+
+    def fields(self, stored: bytes | None) -> Any:
+        """What ``_METADATA`` takes out of a row's metadata: source, step, run id and counters."""
+        if stored is None:
+            return _NO_METADATA
+        if self.codec == "utf-8":
+            with suppress(MsgspecError, UnicodeDecodeError):  # SQLite takes more for JSON than is
+                return parsed(stored)
+        return json.loads(self.decode(stored))
 
     def listed(self, texts: Collection[str]) -> str:
         """Texts as the one parameter that ``_AMONG`` expects."""
@@ -225,7 +236,7 @@ class SqliteStore(Store):
         """Every checkpoint of one namespace. The state is walked over on disk, never loaded."""
         decode = self._layout.decode
         for checkpoint, parent, encrypted, metadata in self._rows(_METADATA, *self._of(thread, ns)):
-            source, step, run_id, counters = json.loads(decode(metadata) or _NO_METADATA)
+            source, step, run_id, counters = self._layout.fields(metadata)
             yield Checkpoint(
                 id=decode(checkpoint),
                 parent=decode(parent) or None,
