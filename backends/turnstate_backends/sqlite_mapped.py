@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-_MOST = 16 << 20  # bytes of mapped files that may stay in memory
+_MOST = 20 << 20  # bytes of mapped files that may stay in memory
 _OWN, _MAPS = Path("/proc/self/statm"), Path("/proc/self/maps")
 _DONTNEED = (
     4  # MADV_DONTNEED of asm-generic/mman-common.h: pages go, and come back from the file when touched

@@ -35,7 +35,7 @@ _SETTINGS = (
 # All is as much as SQLite was built to map; what is beyond is read in the other way.
 _MAP = "PRAGMA mmap_size={}"
 _ALL, _NONE = 1 << 62, 0
-_TRIM_EVERY = 24  # rows, of whichever queries
+_TRIM_EVERY = 8  # rows, of whichever queries
 # Before the first read, so that SQLite keeps the WAL index on the heap and asks for no -shm.
 _HEAP_WAL_INDEX = "PRAGMA locking_mode=EXCLUSIVE"
 _LOOK_EVERY = 0.25  # seconds
