@@ -1,4 +1,4 @@
-"""A Typer program with eight commands that do nothing: what starting any such program costs."""
+"""A Typer program with as many commands as turnstate has, which do nothing: what starting any such program costs."""
 
 from __future__ import annotations
 
@@ -65,6 +65,31 @@ def gaps(
 
 @app.command()
 def branches(thread: str, as_json: bool = typer.Option(False, "--json")) -> None:
+    """Do nothing."""
+
+
+@app.command()
+def record(thread: str, to: str = typer.Option(""), force: bool = typer.Option(False, "--force")) -> None:
+    """Do nothing."""
+
+
+@app.command()
+def check(file: str = typer.Argument(""), accept: bool = typer.Option(False, "--accept")) -> None:
+    """Do nothing."""
+
+
+@app.command()
+def report(thread: str, html: str = typer.Option(""), force: bool = typer.Option(False, "--force")) -> None:
+    """Do nothing."""
+
+
+@app.command()
+def serve(host: str = typer.Option("127.0.0.1"), port: int = typer.Option(0)) -> None:
+    """Do nothing."""
+
+
+@app.command()
+def mcp(host: str = typer.Option("127.0.0.1"), port: int = typer.Option(0)) -> None:
     """Do nothing."""
 
 
