@@ -120,7 +120,7 @@ class SaverCalls:
             if self.interrupted:
                 raise self._given_up()
             saver, is_async = self._saver, self._ways[0]
-            found = self._run(saver.aget_tuple(config)) if is_async else saver.get_tuple(config)
+            found = self._run(lambda: saver.aget_tuple(config)) if is_async else saver.get_tuple(config)
             if found is not None:
                 visit(found)
 
@@ -169,7 +169,7 @@ class SaverCalls:
             async for found in await rows if inspect.isawaitable(rows) else rows:
                 visit(found)
 
-        self._run(visit_all())
+        self._run(visit_all)
 
     # How the saver is come by.
 
@@ -202,7 +202,7 @@ class SaverCalls:
     def _unwrapped(self, found: Any) -> Any:
         """One step from what was named towards the saver."""
         if inspect.isawaitable(found):
-            return self._run(found)
+            return self._run(lambda: found)
         if not isinstance(found, type):
             if hasattr(type(found), "__enter__"):
                 return self._stack.enter_context(found)
@@ -219,7 +219,7 @@ class SaverCalls:
         async def called() -> Any:
             return found()
 
-        return self._run(called())
+        return self._run(called)
 
     def _no_saver(self, found: Any) -> StoreError:
         kind = type(found)
@@ -261,9 +261,11 @@ class SaverCalls:
         loop = getattr(self._saver, "loop", None)
         return loop if isinstance(loop, asyncio.AbstractEventLoop) else None
 
-    def _run(self, awaitable: Awaitable[Any]) -> Any:
+    def _run(self, made: Callable[[], Awaitable[Any]]) -> Any:
+        """What an awaitable gives, which is made on the loop: where that does not start, none is left over."""
+
         async def awaited() -> Any:
-            return await awaitable
+            return await made()
 
         made_for = self._made_for
         running = next(
@@ -321,9 +323,9 @@ class SaverCalls:
 
         def leave() -> None:
             leaving.set()
-            self._run(task)
+            self._run(lambda: task)
 
-        found = self._run(entered())
+        found = self._run(entered)
         self._stack.callback(leave)
         return found
 

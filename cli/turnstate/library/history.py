@@ -36,7 +36,8 @@ class CheckpointHistory:
     share what stayed the same.
 
     Args:
-        store: A saver, or a store's URL, which is read without one and faster.
+        store: A saver; or a store's URL, which is read without one and faster. A URL of a store that no checkpointer
+            has set up by the time of a call is an error, as it may be mistyped.
         namespace: ``checkpoint_ns``; the root graph's is empty.
         messages: The channel that holds the conversation; ``messages`` when None.
         turns_by: What to count; by default questions, and inputs where no question arrives as a message.
