@@ -23,7 +23,13 @@ ALLOWED = {
         "turnstate_backends",
         "typer",
     },
-    "serving": {"turnstate.serving", "turnstate.render", "turnstate.history", "turnstate_backends"},
+    "serving": {
+        "turnstate.serving",
+        "turnstate.library",
+        "turnstate.render",
+        "turnstate.history",
+        "turnstate_backends",
+    },
     "render": {"turnstate.render", "turnstate.checking", "turnstate.history", "turnstate_backends", "rich"},
     "checking": {"turnstate.checking", "turnstate.history", "turnstate_backends"},
     "agent": {

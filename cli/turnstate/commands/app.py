@@ -21,6 +21,7 @@ from turnstate.commands import (
     gaps,
     keys,
     log,
+    mcp,
     options,
     record,
     report,
@@ -65,6 +66,7 @@ _VERBS: Mapping[str, tuple[Callable[..., None], str]] = {
     "record": (record.record, record.HELP),
     "report": (report.report, report.HELP),
     "serve": (serve.serve, serve.HELP),
+    "mcp": (mcp.mcp, mcp.HELP),
 }
 
 

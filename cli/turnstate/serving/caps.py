@@ -10,10 +10,15 @@ from msgspec import Struct
 
 from turnstate.history.refusals import Refused
 from turnstate.history.summary import summary_of
-from turnstate.render.documents import Document, present
+from turnstate.render.documents import Document
 from turnstate.render.values import json_text
 
-_LEAST = 256  # bytes of a field, below which leaving it out gains little
+Which = Literal["first", "last"]
+"""Which rows of a list are kept."""
+
+LEAST = 256
+"""Bytes of a field, below which leaving it out gains little."""
+
 _LEVELS = 100  # of JSON; parsers refuse what is nested more than about twice as deep
 _NOTE = 600  # bytes that it may take to say what was left out
 _LONE = re.compile("[\ud800-\udfff]")
@@ -44,7 +49,7 @@ def fitted(
     *,
     ask: str,
     rows: str | None = None,
-    keep: Literal["first", "last"] = "first",
+    keep: Which = "first",
 ) -> Document:
     """A document that keeps within its caps. What was left out stands in ``cut``, of the whole and of each row.
 
@@ -74,11 +79,23 @@ def fitted(
     lighter = "cut" in document or any("cut" in row for row in (document[rows] if rows else ()))
     if kept == had and not lighter:
         return document
-    told = present(rows={"shown": kept, "of": had, "which": keep} if kept < had else None, ask=ask)
-    document = {**document, "cut": {**document.get("cut", {}), **told}}
+    cut = document.get("cut", {})
+    if kept < had:
+        of = {} if "rows" in cut else {"of": had}  # else there were even more
+        cut = {**cut, "rows": {"shown": kept, **of, "which": keep}}
+    cut = {**cut, "ask": ask}
+    document = {**document, "cut": cut}
     if _size(document) > caps.bytes:
         raise TooLarge("the answer is too large", f"it may have {caps.bytes} bytes", ask)
     return document
+
+
+def lightened(row: Document, caps: Caps) -> Document:
+    """A row that alone keeps within the caps, as far as leaving out fields can make it."""
+    if _size(row) > caps.bytes:
+        row = dict(row)
+        _lighten(row, [row], caps.bytes - _NOTE)
+    return row
 
 
 def _lighten(document: Document, parts: Iterable[Document], room: int, *, but: str | None = None) -> None:
@@ -86,8 +103,8 @@ def _lighten(document: Document, parts: Iterable[Document], room: int, *, but: s
     document fits."""
     sizes = [(part, {name: _size(value) for name, value in part.items()}) for part in parts]
     over = _size(document) - room
-    limit = max(room // 2, _LEAST)
-    while over > 0 and limit >= _LEAST:
+    limit = max(room // 2, LEAST)
+    while over > 0 and limit >= LEAST:
         for part, size in sizes:
             for name in [each for each in size if each not in _STAYS and each != but and size[each] > limit]:
                 if over > 0:
@@ -103,7 +120,7 @@ def _leave_out(part: Document, name: str, size: int) -> int:
     return size - _size(left) - len(name)
 
 
-def _fill(document: Document, rows: str, room: int, keep: Literal["first", "last"]) -> None:
+def _fill(document: Document, rows: str, room: int, keep: Which) -> None:
     """As many rows as there is room for."""
     held = document[rows]
     free = room - _size({**document, rows: []})
@@ -116,7 +133,7 @@ def _fill(document: Document, rows: str, room: int, keep: Literal["first", "last
     document[rows] = _some(held, count, keep)
 
 
-def _some(rows: list[Any], count: int, keep: Literal["first", "last"]) -> list[Any]:
+def _some(rows: list[Any], count: int, keep: Which) -> list[Any]:
     return rows[:count] if keep == "first" else rows[len(rows) - count :]
 
 

@@ -1,34 +1,19 @@
-"""What a model can ask of a store: tools with typed arguments, each answered by one document. Knows no protocol.
-
-An outcome such as ``turn_no_longer_retained`` is an answer. What cannot be answered as it was asked is an
-:class:`Answer` that failed, with what a model can do about it; it never shows a password or a path.
-"""
+"""What a model can ask of a store: tools with typed arguments, and what it is told of them. Knows no protocol."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import inspect
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from turnstate.history.refusals import Missed, Refused
-from turnstate.render.documents import Document, miss_document, present
-from turnstate.render.values import json_text
-from turnstate.serving.allowed import Allowed
-from turnstate.serving.answers import Line, Source
-from turnstate.serving.caps import Caps, TooLarge, encodable, fitted
-from turnstate_backends.address import SqliteAddress, parse
-from turnstate_backends.interface import StoreError
+from turnstate.history.refusals import Refused
+from turnstate.serving.answers import Line
 
 if TYPE_CHECKING:
     from turnstate.history.asked import When
-    from turnstate.history.changes import Standpoint
-    from turnstate.history.keys import Key
-    from turnstate.history.thread import ThreadHistory
 
 INSTRUCTIONS = """\
 Reads the checkpoint store of a LangGraph agent, and never writes to it. It tells what a thread's state held as of a \
@@ -63,41 +48,39 @@ _Key = Annotated[
         "pattern of several keys (gazet/*). The tool keys lists them."
     ),
 ]
-_Turn = Annotated[
-    int, Meta(description="As this turn ended: from 1; -1 is the last turn, 0 the state before the first question.")
+_AnyKey = Annotated[
+    str | None, Meta(description="A key or a pattern, as show takes it; all keys when left out.")
 ]
 _Pattern = Annotated[str, Meta(max_length=200)]
-_Limit = Annotated[int, Meta(ge=1, description="At most so many; the server's own limit holds too.")]
-_First = Annotated[int, Meta(description="Only from this turn on; negative numbers count from the last.")]
-_Last = Annotated[int, Meta(description="Only up to this turn; negative numbers count from the last.")]
+_Limit = Annotated[
+    Annotated[int, Meta(ge=1)] | None, Meta(description="At most so many; the server's own limit holds too.")
+]
+_First = Annotated[
+    int | None, Meta(description="Only from this turn on; negative numbers count from the last.")
+]
+_Last = Annotated[int | None, Meta(description="Only up to this turn; negative numbers count from the last.")]
 
 
-class _Asked(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    pass
+class Asked(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """The arguments of a tool; one that it does not know is refused."""
 
 
-class _OfThread(_Asked, kw_only=True, frozen=True):
+class _OfThread(Asked, kw_only=True, frozen=True):
     thread: _Thread
     namespace: Annotated[
         str, Meta(description="checkpoint_ns, for the state of a subgraph; the root graph's is empty.")
     ] = ""
-    branch: (
-        Annotated[
-            str,
-            Meta(
-                description="A checkpoint id, or its unique beginning, of another branch, whose turns are meant in "
-                "place of those of the present line. The tool turns lists branches."
-            ),
-        ]
-        | None
-    ) = None
-    turns_by: (
-        Annotated[
-            Literal["questions", "inputs"],
-            Meta(description="What counts as a turn; by default questions, and inputs where none is a message."),
-        ]
-        | None
-    ) = None
+    branch: Annotated[
+        str | None,
+        Meta(
+            description="A checkpoint id, or its unique beginning, of another branch, whose turns are meant in "
+            "place of those of the present line. The tool turns lists branches."
+        ),
+    ] = None
+    turns_by: Annotated[
+        Literal["questions", "inputs"] | None,
+        Meta(description="What counts as a turn; by default questions, and inputs where none is a message."),
+    ] = None
 
     @property
     def line(self) -> Line:
@@ -106,12 +89,21 @@ class _OfThread(_Asked, kw_only=True, frozen=True):
 
 
 class _AtPlace(_OfThread, kw_only=True, frozen=True):
-    turn: _Turn | None = None
+    turn: Annotated[
+        int | None,
+        Meta(
+            description="As this turn ended: from 1; -1 is the last turn, which is the default, 0 the state before "
+            "the first question."
+        ),
+    ] = None
     at_start: Annotated[bool, Meta(description="What the turn began with, not how it ended.")] = False
-    checkpoint: (
-        Annotated[str, Meta(description="As of this checkpoint, an id or its unique beginning, not of a turn.")] | None
-    ) = None
-    at: Annotated[str, Meta(description="As of this time, not of a turn: 2026-03-01T12:00:00Z.")] | None = None
+    checkpoint: Annotated[
+        str | None,
+        Meta(description="As of this checkpoint, an id or its unique beginning, in place of a turn."),
+    ] = None
+    at: Annotated[
+        str | None, Meta(description="As of this time, in place of a turn: 2026-03-01T12:00:00Z.")
+    ] = None
 
     @property
     def when(self) -> When:
@@ -123,31 +115,35 @@ class _AtPlace(_OfThread, kw_only=True, frozen=True):
         from turnstate.history.asked import When
         from turnstate.history.times import parse_time
 
-        given = [
-            name for name in ("turn", "checkpoint", "at") if getattr(self, name) is not None
-        ]
+        given = [name for name in ("turn", "checkpoint", "at") if getattr(self, name) is not None]
         if len(given) > 1 or (self.at_start and given not in ([], ["turn"])):
             raise Refused(
-                "more than one place is given", ", ".join([*given, *["at_start"] * self.at_start]), "Give only turn."
+                "more than one place is given",
+                ", ".join([*given, *["at_start"] * self.at_start]),
+                "Give only turn.",
             )
         if self.checkpoint is not None and self.branch is not None:
-            raise Refused("a checkpoint is read on its own line", "a branch was given too", "Leave branch out.")
+            raise Refused(
+                "a checkpoint is read on its own line", "a branch was given too", "Leave branch out."
+            )
         moment = None if self.at is None else parse_time(self.at)
         if self.at is not None and moment is None:
-            raise Refused(f"{self.at!r} is no time", "it is not ISO 8601", "Write it as 2026-03-01T12:00:00Z.")
+            raise Refused(
+                f"{self.at!r} is no time", "it is not ISO 8601", "Write it as 2026-03-01T12:00:00Z."
+            )
         return When(-1 if self.turn is None else self.turn, self.at_start, self.checkpoint, moment)
 
 
-class Threads(_Asked, kw_only=True, frozen=True):
+class Threads(Asked, kw_only=True, frozen=True):
     """List the threads of the store, most recent activity first, with their checkpoints, times and namespaces.
 
     Then ask turns for what was asked in one.
     """
 
-    pattern: (
-        Annotated[_Pattern, Meta(description="Only ids that match: * ? [abc], case-sensitive; user-42*.")] | None
-    ) = None
-    limit: _Limit | None = None
+    pattern: Annotated[
+        _Pattern | None, Meta(description="Only ids that match: * ? [abc], case-sensitive; user-42*.")
+    ] = None
+    limit: _Limit = None
 
 
 class Turns(_OfThread, kw_only=True, frozen=True):
@@ -157,17 +153,17 @@ class Turns(_OfThread, kw_only=True, frozen=True):
     cut, the latest turns stay.
     """
 
-    first_turn: _First | None = None
-    last_turn: _Last | None = None
+    first_turn: _First = None
+    last_turn: _Last = None
 
 
 class Keys(_AtPlace, kw_only=True, frozen=True):
     """List the keys that a thread's state held as a turn ended, by default the last: type, size, a summary, and all
     turns that wrote each. Values are not in it: ask show."""
 
-    key: (
-        Annotated[_Pattern, Meta(description="Only keys that match a pattern: * ? [abc]; gazet/*.")] | None
-    ) = None
+    key: Annotated[
+        _Pattern | None, Meta(description="Only keys that match a pattern: * ? [abc]; gazet/*.")
+    ] = None
 
 
 class Show(_AtPlace, kw_only=True, frozen=True):
@@ -178,16 +174,10 @@ class Show(_AtPlace, kw_only=True, frozen=True):
     """
 
     key: _Key
-    query: (
-        Annotated[
-            str,
-            Meta(
-                max_length=1000,
-                description="JMESPath into the value: [-1].content, length(@), keys(@), items[:5].name.",
-            ),
-        ]
-        | None
-    ) = None
+    query: Annotated[
+        Annotated[str, Meta(max_length=1000)] | None,
+        Meta(description="JMESPath into the value: [-1].content, length(@), keys(@), items[:5].name."),
+    ] = None
 
 
 class Log(_OfThread, kw_only=True, frozen=True):
@@ -197,29 +187,29 @@ class Log(_OfThread, kw_only=True, frozen=True):
     Where the list is cut, the most recent versions stay. Gaps say where rows between versions were deleted.
     """
 
-    key: _Key | None = None
-    first_turn: _First | None = None
-    last_turn: _Last | None = None
-    limit: _Limit | None = None
-    newest_first: bool = False
-    values: (
-        Annotated[bool, Meta(description="Whether each version has its value; by default where a key is given.")] | None
-    ) = None
+    key: _AnyKey = None
+    first_turn: _First = None
+    last_turn: _Last = None
+    limit: _Limit = None
+    newest_first: Annotated[bool, Meta(description="The most recent version first.")] = False
+    values: Annotated[
+        bool | None, Meta(description="Whether each version has its value; by default where a key is given.")
+    ] = None
 
 
 class Diff(_OfThread, kw_only=True, frozen=True):
     """Tell what changed in a thread's state: in one turn, by default the last, or from the end of one to the end of
     another. Each key that changed has both values and a patch (RFC 6902)."""
 
-    key: _Key | None = None
-    turn: Annotated[int, Meta(description="What this turn changed; -1 is the last.")] | None = None
-    from_turn: (
-        Annotated[int, Meta(description="From the end of this turn; 0 is before the first question.")] | None
-    ) = None
-    to_turn: Annotated[int, Meta(description="To the end of this turn; by default the last.")] | None = None
-    values: Annotated[bool, Meta(description="Whether changes have their values; names and counts alone if not.")] = (
-        True
-    )
+    key: _AnyKey = None
+    turn: Annotated[int | None, Meta(description="What this turn changed; -1 is the last.")] = None
+    from_turn: Annotated[
+        int | None, Meta(description="From the end of this turn; 0 is before the first question.")
+    ] = None
+    to_turn: Annotated[int | None, Meta(description="To the end of this turn; by default the last.")] = None
+    values: Annotated[
+        bool, Meta(description="Whether changes have their values; counts alone where false.")
+    ] = True
 
 
 class Gaps(_OfThread, kw_only=True, frozen=True):
@@ -230,30 +220,7 @@ class Gaps(_OfThread, kw_only=True, frozen=True):
     """
 
 
-# Answers.
-
-
-class Answer(Struct, frozen=True):
-    """What a tool gives.
-
-    Attributes:
-        document: As the contract has it; ``outcome``, ``message`` and ``try`` where it failed.
-        failed: It could not be answered as it was asked.
-    """
-
-    document: Document
-    failed: bool = False
-
-    @property
-    def text(self) -> str:
-        """The document as JSON."""
-        return json_text(self.document)
-
-    @property
-    def structured(self) -> Document:
-        """The document as a protocol can carry it."""
-        found: Document = encodable(self.document)
-        return found
+# The tools.
 
 
 class Tool(Struct, frozen=True):
@@ -268,14 +235,12 @@ class Tool(Struct, frozen=True):
 
     name: str
     title: str
-    asked: type[_Asked]
+    asked: type[Asked]
     schema: str
 
     @property
     def description(self) -> str:
         """What it does and what to do next."""
-        import inspect
-
         return inspect.cleandoc(self.asked.__doc__ or "")
 
     @property
@@ -284,6 +249,22 @@ class Tool(Struct, frozen=True):
         (_,), found = msgspec.json.schema_components([self.asked])
         schema = dict(found[self.asked.__name__])
         return {name: part for name, part in schema.items() if name not in ("title", "description")}
+
+    @property
+    def output_schema(self) -> dict[str, Any]:
+        """Its documents as JSON Schema, as far as all of them are alike."""
+        if self.asked is Threads:
+            return {"type": "object", "properties": {"threads": {"type": "array"}}, "required": ["threads"]}
+        return {
+            "type": "object",
+            "properties": {
+                "schema": {"const": self.schema},
+                "thread": {"type": "string"},
+                "outcome": {"type": "string", "description": "How it ended; left out where it is an answer."},
+                "cut": {"type": "object", "description": "What was left out, and how to ask for less."},
+            },
+            "required": ["schema", "thread"],
+        }
 
 
 TOOLS: Mapping[str, Tool] = {
@@ -298,218 +279,3 @@ TOOLS: Mapping[str, Tool] = {
         Tool("gaps", "What is no longer retained", Gaps, "turnstate.gaps/1"),
     )
 }
-
-
-class Desk:
-    """Where tools are called: each call reads one state of the store, opened for it alone. Threads may call at once.
-
-    Args:
-        address: As ``--store`` has it.
-        schema: The PostgreSQL schema.
-        messages: The channel that holds the conversation.
-        secrets: What no answer shows: the address's passwords.
-        allowed: What may be shown.
-        caps: How much an answer may hold.
-        report: Told what, why and a hint when the store cannot be read, which a model is told in part.
-
-    Raises:
-        StoreError: The address cannot be read.
-    """
-
-    def __init__(
-        self,
-        address: str,
-        *,
-        schema: str | None = None,
-        messages: str = "messages",
-        secrets: frozenset[str] = frozenset(),
-        allowed: Allowed,
-        caps: Caps,
-        report: Callable[[str, str, str], object],
-    ) -> None:
-        self._source = Source(address, schema=schema, messages=messages, secrets=secrets)
-        self._address = address
-        self._allowed = allowed
-        self._caps = caps
-        self._report = report
-
-    def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Answer; whatever goes wrong is an answer too."""
-        tool = TOOLS.get(name)
-        if tool is None:
-            return _failed("bad_arguments", "there is no such tool", f"Call one of: {', '.join(TOOLS)}.")
-        try:
-            asked = msgspec.convert(dict(arguments), tool.asked)
-        except (msgspec.ValidationError, TypeError) as error:
-            takes = ", ".join(field.name for field in msgspec.structs.fields(tool.asked))
-            return _failed("bad_arguments", self._told(str(error)), f"{name} takes: {takes}.")
-        try:
-            document = self._answer(tool, asked)
-        except TooLarge as error:
-            return _failed("too_large", f"{error.what}: {error.why}", error.hint)
-        except Refused as error:
-            return _failed("refused", self._why(error), self._told(error.hint))
-        except StoreError as error:
-            self._report(error.what, error.why, error.hint)
-            words = self._without_path(f"{error.what}: {error.why}")
-            return _failed("store_unavailable", words, "Ask again later, or tell whoever runs this server.")
-        except Exception as error:  # a defect; its text is not shown, as a driver's may hold anything
-            kind = type(error).__name__
-            self._report("this should not have happened", f"a defect in turnstate: {kind}", f"Tool {name}.")
-            if os.environ.get("TURNSTATE_DEBUG"):
-                import traceback
-
-                sys.stderr.write(self._source.shown("".join(traceback.format_exception(error))))
-            return _failed("internal", f"this should not have happened: {kind}", "Ask for something else.")
-        return Answer(document)
-
-    def _why(self, error: Refused) -> str:
-        """Why it cannot be answered as it was asked; without the names that it may list where some are not shown."""
-        ours = error.what.endswith("is not shown here")
-        listed = f": {error.why}" if ours or not self._allowed.keys else ""
-        return self._told(f"{error.what}{listed}")
-
-    def _told(self, text: str) -> str:
-        return self._source.shown(text)
-
-    def _without_path(self, text: str) -> str:
-        """Why the store cannot be read, without where it is: of anything but a file, that it cannot."""
-        address = parse(self._address)
-        if not isinstance(address, SqliteAddress):
-            return "the store cannot be read"
-        spelled = {self._address, address.display, *map(str, (address.path, address.path.absolute()))}
-        for name in sorted({*spelled, str(address.path.resolve()), str(Path.cwd())}, key=len, reverse=True):
-            text = text.replace(name, "the store")
-        return self._told(text)
-
-    def _answer(self, tool: Tool, asked: Any) -> Document:
-        if isinstance(asked, Threads):
-            return self._threads(asked)
-        answer: Callable[[Any, ThreadHistory], Document] = getattr(self, f"_{tool.name}")
-        try:
-            self._allowed.must_have_thread(asked.thread)
-            with self._source.opened() as store:
-                return answer(asked, self._source.history(store, asked.line))
-        except Missed as missed:
-            missed = self._allowed.without_names(missed)
-            fields = {**present(key=getattr(asked, "key", None)), **missed.fields}
-            message = self._told(missed.message)
-            document = miss_document(
-                tool.schema, asked.thread, asked.namespace, missed.outcome, message, **fields
-            )
-            return fitted(document, self._caps, ask="Ask with shorter names.")
-
-    def _rows(self, limit: int | None) -> int:
-        return self._caps.rows if limit is None else min(limit, self._caps.rows)
-
-    def _threads(self, asked: Threads) -> Document:
-        from fnmatch import fnmatchcase
-
-        from turnstate.history.activity import span_of
-        from turnstate.render.documents import thread_document
-
-        patterns = [each for each in (self._allowed.threads, asked.pattern) if each is not None]
-        rows = self._rows(asked.limit)
-        with self._source.opened() as store:
-            alone = len(patterns) < 2
-            found = store.threads(limit=rows + 1 if alone else None, pattern=patterns[0] if patterns else None)
-            wanted = [row for row in found if all(fnmatchcase(row.id, each) for each in patterns[1:])]
-            documents = [thread_document(row, *span_of(store, row), None) for row in wanted[:rows]]
-        more = {"more": True} if len(wanted) > rows else {}
-        ask = "Give a pattern, such as user-42*, or a smaller limit."
-        if more:
-            more["ask"] = ask  # type: ignore[assignment]
-        return fitted({"threads": documents, **more}, self._caps, ask=ask, rows="threads")
-
-    def _turns(self, asked: Turns, history: ThreadHistory) -> Document:
-        from turnstate.history.listing import turn_report
-        from turnstate.render.documents import turns_document
-
-        report = self._allowed.turns(history, turn_report(history))
-        total = report.turns.total
-        first, last = (
-            end if end is None or end >= 0 else max(total + 1 + end, 0) for end in (asked.first_turn, asked.last_turn)
-        )
-        document = turns_document(report)
-        document["turns"] = [
-            turn
-            for turn in document["turns"]
-            if (first is None or turn["turn"] >= first) and (last is None or turn["turn"] <= last)
-        ]
-        return fitted(
-            document, self._caps, ask="Give first_turn and last_turn of fewer turns.", rows="turns", keep="last"
-        )
-
-    def _keys(self, asked: Keys, history: ThreadHistory) -> Document:
-        from turnstate.history.asked import found_place, place_asked
-        from turnstate.history.listing import keys_at
-        from turnstate.render.documents import keys_document
-
-        history, place = place_asked(history, asked.when)
-        report = keys_at(history, found_place(history, place))
-        if (damage := report.damage) and damage.absence:
-            raise Missed(damage.absence, damage.summary, turn=report.turn, checkpoint=report.checkpoint)
-        document = keys_document(self._allowed.listed(report, asked.key))
-        return fitted(document, self._caps, ask="Give key, a pattern such as gazet/*.", rows="keys")
-
-    def _show(self, asked: Show, history: ThreadHistory) -> Document:
-        from turnstate.history.asked import looked_into, place_asked, query_asked, readings_asked
-        from turnstate.render.documents import readings_document, show_document
-
-        expression = None if asked.query is None else query_asked(asked.query)
-        history, place = place_asked(history, asked.when)
-        names = self._named(history, asked.key)
-        readings = [each for name in names for each in readings_asked(history, name, place)]
-        if expression is not None:
-            readings = [looked_into(reading, expression) for reading in readings]
-        turns = history.turns
-        found = [
-            show_document(asked.thread, asked.namespace, each, by=turns.by, total_is=turns.total_is)
-            | present(query=asked.query)
-            for each in readings
-        ]
-        if len(found) == 1 and (found[0]["key"] == asked.key or names != [asked.key]):
-            ask = "Give a query that selects less, such as [-1], [:5], length(@) or keys(@)."
-            return fitted(found[0] | {"key": found[0]["key"]}, self._caps, ask=ask)
-        document = readings_document(asked.thread, asked.namespace, asked.key, found)
-        return fitted(document, self._caps, ask="Ask for one key, or a narrower pattern.", rows="readings")
-
-    def _named(self, history: ThreadHistory, key: str) -> list[str]:
-        """The names by which to read what a name means, where not everything may be shown."""
-        if not self._allowed.keys:
-            return [key]
-        from turnstate.history.log import Log as Versions
-
-        found = Versions(history)
-        return [found.name(each) for each in self._allowed.asked(found, key)]
-
-    def _log(self, asked: Log, history: ThreadHistory) -> Document:
-        from turnstate.history.asked import logged_keys, turns_span
-        from turnstate.history.log import Log as Versions
-
-        found = Versions(history)
-        open_ended = asked.first_turn is None and asked.last_turn is None
-        span = None if open_ended else turns_span(history, asked.first_turn, asked.last_turn)
-        if asked.key is None:
-            return self._versions(asked, found, None, span, self._caps)
-        if self._allowed.keys:
-            keys = self._allowed.asked(found, asked.key)
-        else:
-            keys = logged_keys(found, asked.key)
-        if len(keys) == 1:
-            return self._versions(asked, found, keys[0], span, self._caps)
-        each = Caps(self._caps.rows, max(self._caps.bytes // len(keys), 1))
-        return each and {}
-
-    def _versions(self, asked: Log, found: Any, key: Key | None, span: Any, caps: Caps) -> Document:
-        raise NotImplementedError
-
-    def _diff(self, asked: Diff, history: ThreadHistory) -> Document:
-        raise NotImplementedError
-
-    def _gaps(self, asked: Gaps, history: ThreadHistory) -> Document:
-        from turnstate.history.gaps import gap_report
-        from turnstate.render.gaps import gaps_document
-
-        document = gaps_document(self._allowed.gaps(gap_report(history)))
-        return fitted(document, self._caps, ask="Ask show or turns about the turns that matter.", rows="gaps")
