@@ -158,6 +158,7 @@ def application(source: Source, admitted: Admission) -> Guard:
     _add_page(app)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _defect)
     return Guard(app, admitted)
 
 
@@ -301,3 +302,7 @@ async def _invalid(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     words = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
     return _problem(REFUSED, words)
+
+
+async def _defect(_request: Request, error: Exception) -> Response:
+    return _problem(500, f"this should not have happened, a defect in turnstate: {type(error).__name__}")

@@ -129,16 +129,18 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         only_head = scope["method"] == "HEAD"
-        begun = False
+        begun = done = False
 
         async def answer(message: Message) -> None:
-            nonlocal begun
+            nonlocal begun, done
             if message["type"] == "http.response.start":
                 begun = True
                 ours = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
                 message = {**message, "headers": [*message.get("headers", ()), *ours]}
-            elif only_head:
-                message = {**message, "body": b""}
+            else:
+                done = not message.get("more_body", False)
+                if only_head:
+                    message = {**message, "body": b""}
             await send(message)
 
         refusal = self._refusal(scope)
@@ -150,8 +152,10 @@ class Guard:
         try:
             await self._app({**scope, "method": "GET", "path": path}, receive, answer)
         except Exception as error:
-            if begun:
-                raise
+            if done:
+                return
+            if begun:  # the connection ends, and with it what the reader takes for the answer
+                raise ConnectionAbortedError from None
             words = f"this should not have happened, a defect in turnstate: {type(error).__name__}"
             await _tell(answer, HTTPStatus.INTERNAL_SERVER_ERROR, words)
 
