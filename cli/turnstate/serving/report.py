@@ -139,18 +139,21 @@ def _cells(
 ) -> tuple[list[Document], list[_Version]]:
     """What each turn reads as, as ``show`` has it, and the values.
 
-    Only what a turn did something to is read: what it left as it was, or what is not there, is known by the chart.
+    Only what a turn did something to is read: what it left as it was, or an entry that is not there, is known by the
+    chart.
     """
     told: list[Document] = []
     versions: list[_Version] = []
     last: Reading | None = None
     sealed = is_encrypted(history)
+    # A channel that is not there as a whole may be charted by its entries.
+    named = () if row.key.entry is None else log.index.get(row.key, ())
     for number, kind in zip(chart.numbers, row.cells, strict=True):
         place = turn_place(history, number)
         if isinstance(place, Miss):
             reading = read(history, row.name, place)
-        elif kind == "absent":
-            reading = absent_at(history, row.name, row.key, place, log.index.get(row.key, ()))
+        elif kind == "absent" and named:
+            reading = absent_at(history, row.name, row.key, place, named)
         elif kind == "unchanged" and last is not None and not sealed:
             reading = at_place(history, last, place)
             reading = replace(
@@ -176,18 +179,19 @@ def _diffs(
 ) -> tuple[list[dict[str, str]], int]:
     """The differences between versions of a key, those between neighbours first; and how many are left out."""
     found: list[dict[str, str]] = [{} for _ in chart.rows]
-    left = 0
+    made = left = 0
     pairs = [
         (new - old, index, old, new)
         for index, those in enumerate(versions)
         for new in range(len(those))
         for old in range(new)
     ]
-    for count, (_, index, old, new) in enumerate(sorted(pairs)):
+    for _, index, old, new in sorted(pairs):
         one, two = versions[index][old], versions[index][new]
-        if count >= DIFFS or one.left_out or two.left_out:
+        if made == DIFFS or one.left_out or two.left_out:
             left += 1
             continue
+        made += 1
         old_end, new_end = Standpoint(history, one.place), Standpoint(history, two.place)
         name = glob.escape(chart.rows[index].name)  # a name is meant, and not a pattern
         text = diff_text(changes_asked(old_end, new_end, name))["text"]
