@@ -27,7 +27,7 @@ from turnstate.history.log import Log
 from turnstate.history.log_words import change_in_words
 from turnstate.history.places import Miss, Place, turn_place
 from turnstate.history.reading import read_all
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate.history.versions import versions_by_key
 from turnstate_backends.stores import open_store
 
@@ -191,17 +191,17 @@ def check(path: Path) -> None:
     with open_store(str(path)) as store:
         for thread in store.threads():
             for ns in thread.namespaces:
-                for history in _lines(ThreadHistory(store, thread.id, ns)):
+                for history in _lines(History(store, thread.id, ns)):
                     _check_line(history)
 
 
-def _lines(history: ThreadHistory) -> Iterator[ThreadHistory]:
+def _lines(history: History) -> Iterator[History]:
     yield history
     for branch in history.forest.branches(history.line):
         yield history.along(branch.tip)
 
 
-def _check_line(history: ThreadHistory) -> None:
+def _check_line(history: History) -> None:
     rows, turns = history.line.rows, history.turns
     everyone = list(range(1, turns.total + 1))
     assert [row.turn.number for row in turn_report(history).rows] == everyone

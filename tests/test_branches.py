@@ -26,7 +26,7 @@ from scenarios.kit import at, row_ids
 from turnstate.history.branches import BranchReport, branch_report, limbs_of
 from turnstate.history.ids import id_time
 from turnstate.history.lines import forest
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.interface import Checkpoint
 from turnstate_backends.stores import open_store
 
@@ -47,7 +47,7 @@ KINDS = {
 
 def branches_of(path: Path | str, thread: str) -> BranchReport:
     with open_store(str(path)) as opened:
-        return branch_report(ThreadHistory(opened, thread))
+        return branch_report(History(opened, thread))
 
 
 @pytest.mark.parametrize(("name", "id"), FORKED)
@@ -161,7 +161,7 @@ def later(name: str, thread: str, seconds: int, folder: Path) -> Path:
     path = copy_db(recording(name).path, folder)
     forked_at = recording(name).threads[thread].branches[0]["forked_at"]
     with open_store(str(path)) as opened:
-        history = ThreadHistory(opened, thread)
+        history = History(opened, thread)
         ids = [row.id for row in history.line.rows[history.line.index[forked_at] + 1 :]]
     rename_checkpoints(path, thread, {id: shifted(id, seconds) for id in ids})
     return path
@@ -190,7 +190,7 @@ def test_a_line_that_went_on_after_another_writer_began_had_two_writers(tmp_path
     truth = recording("workers").threads["raced"]
     left = truth.branches[0]
     with open_store(str(path)) as opened:
-        line = ThreadHistory(opened, "raced").line.rows
+        line = History(opened, "raced").line.rows
     began = line[[row.id for row in line].index(left["forked_at"]) + 1].id
     made, other = id_time(left["tip"]), id_time(began)
     assert made is not None
@@ -207,7 +207,7 @@ def test_a_line_that_went_on_after_another_writer_began_had_two_writers(tmp_path
 def test_a_child_of_the_head_with_a_smaller_id_is_said_not_to_be_resumed(tmp_path: Path) -> None:
     path = copy_db(recording("demo").path, tmp_path)
     with open_store(str(path)) as opened:
-        ids = [row.id for row in ThreadHistory(opened, "demo").line.rows]
+        ids = [row.id for row in History(opened, "demo").line.rows]
     tip = shifted(ids[-1], -3600)
     rename_checkpoints(path, "demo", {ids[-1]: tip})
     report = branches_of(path, "demo")
@@ -225,7 +225,7 @@ def test_an_island_that_no_line_reaches_is_shown_with_the_parent_that_is_gone(tm
     truth = recording("forks").threads["asked-again"]
     tip = truth.branches[0]["tip"]
     with open_store(str(path)) as opened:
-        chain = [row.id for row in ThreadHistory(opened, "asked-again").forest.chain(tip)]
+        chain = [row.id for row in History(opened, "asked-again").forest.chain(tip)]
     gone = chain[4]  # the branch's first own row, its input
     delete_rows(path, "asked-again", [gone])
     current, island = branches_of(path, "asked-again").rows

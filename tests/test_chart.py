@@ -15,7 +15,7 @@ from test_log import converse
 from turnstate.history.chart import Cell, Chart, ChartRow, chart_of
 from turnstate.history.keys import Key
 from turnstate.history.log import Log, span_of
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate.history.turns import Turn, Turns
 from turnstate.render.chart import chart_lines, shortened
 from turnstate_backends.stores import open_store
@@ -27,7 +27,7 @@ U: Cell = "unchanged"
 
 def cells(path: Path | str, thread: str) -> dict[str, tuple[Cell, ...]]:
     with open_store(str(path)) as opened:
-        return {row.name: row.cells for row in chart_of(Log(ThreadHistory(opened, thread))).rows}
+        return {row.name: row.cells for row in chart_of(Log(History(opened, thread))).rows}
 
 
 def test_the_demo_wrote_the_area_in_turns_1_and_3() -> None:
@@ -135,7 +135,7 @@ def test_a_chart_of_a_turn_that_lost_steps_agrees_with_the_recorded_states(
 def only_ends(path: Path) -> None:
     """Delete every row of ``t`` but the last of each turn, and all writes."""
     with open_store(str(path)) as opened:
-        history = ThreadHistory(opened, "t")
+        history = History(opened, "t")
         ends = {turn.end for turn in history.turns.turns[1:]}
         lost = [row.id for i, row in enumerate(history.line.rows) if i not in ends]
         every = [row.id for row in history.line.rows]
@@ -212,7 +212,7 @@ def test_what_cannot_be_read_is_unreadable() -> None:
 def broken_turn(path: Path, number: int) -> None:
     """Make every row of a turn of ``t`` undecodable."""
     with open_store(str(path)) as opened:
-        history = ThreadHistory(opened, "t")
+        history = History(opened, "t")
         turn = history.turns.turns[number]
         assert turn.first is not None
         assert turn.last is not None
@@ -239,7 +239,7 @@ def test_what_can_be_read_again_after_a_version_that_cannot_is_unreadable_in_tha
     )
     broken_turn(path, 2)
     with open_store(str(path)) as opened:
-        rows = chart_of(Log(ThreadHistory(opened, "t")), keys).rows
+        rows = chart_of(Log(History(opened, "t")), keys).rows
     told = {row.name: row.cells for row in rows if row.name != "messages"}
     assert told == {
         "a": (W, "unreadable", U, U),
@@ -278,7 +278,7 @@ def test_a_mapping_has_a_row_of_its_own_only_while_it_has_no_entries_or_is_none(
 
 def test_a_span_has_its_turns_only_and_knows_what_was_before() -> None:
     with open_store(str(recording("demo").path)) as opened:
-        log = Log(ThreadHistory(opened, "demo"))
+        log = Log(History(opened, "demo"))
         chart = chart_of(log, [Key("plan")], span=span_of(log.history, 2, 3))
     assert (chart.numbers, [row.cells for row in chart.rows]) == ((2, 3), [(U, W)])
 

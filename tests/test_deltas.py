@@ -21,7 +21,7 @@ from turnstate.history.accumulate import MERGE, Rule, called
 from turnstate.history.jsonform import jsonable
 from turnstate.history.places import turn_place
 from turnstate.history.reading import read
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.interface import Store
 from turnstate_backends.payload import decode
 from turnstate_backends.stores import open_store
@@ -42,7 +42,7 @@ def plain(stored: Stored | Absent) -> Any:
 
 def assert_rows(
     store: Store, truth: Mapping[str, Mapping[str, Any]], thread: str = "t", *, may_refuse: bool = False
-) -> ThreadHistory:
+) -> History:
     """Every channel of every row, read in the order of a line, as LangGraph reads it.
 
     Args:
@@ -51,7 +51,7 @@ def assert_rows(
         thread: The thread.
         may_refuse: A row may also be said to be unresolved, as forks can make it.
     """
-    history = ThreadHistory(store, thread)
+    history = History(store, thread)
     for id, state in sorted(truth.items()):
         found = history.values(id)
         for channel, expected in state.items():
@@ -64,7 +64,7 @@ def assert_rows(
     return history
 
 
-def reasons(history: ThreadHistory, channel: str) -> list[str | None]:
+def reasons(history: History, channel: str) -> list[str | None]:
     """Row by row: why there is no value; None where there is one, or where nothing had been written."""
     found = (history.values(row.id, [channel]).get(channel) for row in history.line.rows)
     return [
@@ -174,7 +174,7 @@ def test_without_a_snapshot_nothing_proves_how_a_mapping_adds_up(tmp_path: Path)
         four_questions(run, "sync")
         truth = run.states("t")
     with open_store(str(tmp_path / "a.db")) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         head = history.values(history.forest.head)
         for channel in FIELDS:
             assert head[channel] == Absent(
@@ -195,7 +195,7 @@ def test_a_rule_that_the_user_names_needs_no_proof(tmp_path: Path) -> None:
         truth = run.states("t")
     with open_store(str(tmp_path / "a.db")) as store:
         reducers = {"facts": MERGE, "trail": called("last", last_three)}
-        history = ThreadHistory(store, "t", reducers=reducers)
+        history = History(store, "t", reducers=reducers)
         for id, state in truth.items():
             for channel in ("facts", "trail"):
                 assert plain(history.values(id).get(channel, Stored("msgpack", b"\xc0", 1))) in (
@@ -221,7 +221,7 @@ def test_a_reducer_that_no_rule_describes_is_never_guessed(tmp_path: Path) -> No
             run.run("t", {"messages": [HumanMessage(f"Q{n}")]}, {"trail": [n, n]})
         truth = run.states("t")
     with open_store(str(tmp_path / "a.db")) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         assert set(reasons(history, "trail")) == {
             None,
             "no rule that is known leads from one snapshot to the next",
@@ -238,7 +238,7 @@ def test_a_rule_that_the_snapshots_refute_is_not_used_even_when_named(tmp_path: 
             run.run("t", {"messages": [HumanMessage(f"Q{n}")]}, {"trail": [n, n]})
     with open_store(str(tmp_path / "a.db")) as store:
         reducers = {"trail": called("mine:none", lambda old, new: old)}
-        history = ThreadHistory(store, "t", reducers=reducers)
+        history = History(store, "t", reducers=reducers)
         assert set(reasons(history, "trail")) == {
             None,
             "mine:none does not lead from one snapshot to the next; leave that rule out or name another",
@@ -261,7 +261,7 @@ def test_a_function_of_the_users_that_fails_is_said_without_what_it_was_given(
     with runner(tmp_path / "a.db", trail=(list, extend)) as run:
         run.run("t", {"messages": [HumanMessage("Q")]}, {"trail": ["secret"]})
     with open_store(str(tmp_path / "a.db")) as store:
-        history = ThreadHistory(store, "t", reducers={"trail": called("mine", function)})
+        history = History(store, "t", reducers={"trail": called("mine", function)})
         assert str(reasons(history, "trail")[-1]).startswith(reason)
 
 
@@ -285,7 +285,7 @@ def test_a_pruned_ancestor_between_snapshot_and_row_is_said(tmp_path: Path) -> N
     ids = sorted(lines_of_twelve(path, 3))
     delete_rows(path, "t", [ids[6]])  # snapshots are in rows 4 and 8
     with open_store(str(path)) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         gone = "rows before it, with its snapshot or its writes, are gone"
         assert reasons(history, "messages") == [None] * 6 + [gone] + [None] * 4
 
@@ -296,7 +296,7 @@ def test_a_pruned_front_is_said_up_to_the_next_snapshot(tmp_path: Path) -> None:
     ids = sorted(truth)
     delete_rows(path, "t", ids[:2])
     with open_store(str(path)) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         found = reasons(history, "messages")
         first = next(i for i, reason in enumerate(found) if reason is None)
         assert found[:first] == ["rows before it, with its snapshot or its writes, are gone"] * first
@@ -312,7 +312,7 @@ def test_writes_that_are_gone_are_said_from_there_to_the_next_snapshot(tmp_path:
     ids = sorted(truth)
     delete_rows(path, "t", [ids[4]], checkpoints=False, writes=True)
     with open_store(str(path)) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         found = reasons(history, "messages")
         assert {reason for reason in found if reason} <= {f"writes on checkpoint {ids[4]} are gone"}
         for row, reason in zip(history.line.rows, found, strict=True):
@@ -328,7 +328,7 @@ def test_whichever_writes_are_gone_no_wrong_value_is_given(tmp_path: Path, lost:
     ids = sorted(truth)
     delete_rows(path, "t", [ids[lost]], checkpoints=False, writes=True)
     with open_store(str(path)) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         for row in history.line.rows:
             found = history.values(row.id).get("messages")
             if isinstance(found, Stored):
@@ -348,7 +348,7 @@ def test_one_write_of_a_task_that_is_gone_is_noticed_by_its_number(tmp_path: Pat
         assert connection.execute(gone).rowcount == 1
     connection.close()
     with open_store(str(path)) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         assert str(reasons(history, "messages")[-1]).endswith("are gone")
 
 
@@ -359,11 +359,11 @@ def test_a_snapshot_whose_blob_is_gone_is_missing_and_so_is_what_follows(pg_dsn:
         for n in range(1, 5):
             run.run("t", {"messages": [HumanMessage(f"Q{n}", id=f"q{n}")]}, {"messages": AIMessage(f"A{n}")})
     with open_store(pg_dsn) as store:
-        rows = ThreadHistory(store, "t").line.rows
+        rows = History(store, "t").line.rows
         snapshot = next(row.id for row in rows[1:] if "messages" not in row.delta_channels)
     assert delete_blobs(pg_dsn, "t", "messages", checkpoint=snapshot) == 1
     with open_store(pg_dsn) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         kinds = [
             found.kind if isinstance(found, Absent) else "value"
             for row in history.line.rows
@@ -398,7 +398,7 @@ def test_writes_of_two_branches_on_one_parent_are_told_apart_by_nobody(tmp_path:
         )
     connection.close()
     with open_store(str(path)) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         for id in (ids[5], twin):
             found = history.values(id)["messages"]
             assert isinstance(found, Absent)
@@ -421,7 +421,7 @@ def test_an_update_beside_a_step_without_a_snapshot_is_ambiguous(tmp_path: Path)
         )
     connection.close()
     with open_store(str(path)) as store:
-        found = reasons(ThreadHistory(store, "t"), "messages")
+        found = reasons(History(store, "t"), "messages")
     assert found[:5] == [None] * 5
     assert set(found[5:]) == {f"writes on checkpoint {ids[4]} may be another branch's"}
 
@@ -451,7 +451,7 @@ def test_the_anchor_row_is_no_turn_where_inputs_are_counted(tmp_path: Path) -> N
         for n in range(1, 4):
             run.run("t", {"trail": [n]}, {"trail": [n]}, durability="exit")
     with open_store(str(tmp_path / "a.db")) as store:
-        turns = ThreadHistory(store, "t").turns
+        turns = History(store, "t").turns
         assert (turns.by, turns.total, turns.total_is) == ("inputs", 3, "exact")
 
 
@@ -466,7 +466,7 @@ def test_questions_are_counted_with_and_without_snapshots(
     with runner(tmp_path / "a.db", frequency, **FIELDS) as run:
         four_questions(run, durability)
     with open_store(str(tmp_path / "a.db")) as store:
-        turns = ThreadHistory(store, "t").turns
+        turns = History(store, "t").turns
         assert [turn.question for turn in turns.turns] == [None, "Q1", "Q2", "Q3", "Q4"]
         assert (turns.by, turns.total_is) == ("questions", "exact")
         assert {turn.status for turn in turns.turns[1:]} == {"complete"}
@@ -483,13 +483,13 @@ def test_questions_are_counted_that_were_trimmed_away(tmp_path: Path, frequency:
                 {"messages": [RemoveMessage(id=f"q{n}"), RemoveMessage(id=f"a{n}")] if n % 2 else []},
             )
     with open_store(str(tmp_path / "a.db")) as store:
-        turns = ThreadHistory(store, "t").turns
+        turns = History(store, "t").turns
         assert [turn.question for turn in turns.turns] == [None, "Q1", "Q2", "Q3", "Q4", "Q5"]
 
 
 def assert_recorded(store: Store, threads: Mapping[str, Any], reducers: Mapping[str, Rule]) -> None:
     for thread in threads.values():
-        history = ThreadHistory(store, thread.id, reducers=reducers)
+        history = History(store, thread.id, reducers=reducers)
         for turn in thread.turns:
             place = turn_place(history, turn.turn)
             for channel in turn.written:
@@ -518,14 +518,14 @@ def test_the_recorded_runs_on_postgres_read_as_their_graphs_had_them(pg_dsn: str
 
 def test_an_entry_of_a_rebuilt_mapping_is_a_key() -> None:
     with open_store(str(recording("deltas").path)) as store:
-        history = ThreadHistory(store, "snapshots")
+        history = History(store, "snapshots")
         reading = read(history, "lookup/2", turn_place(history, 2))
         assert (reading.outcome, reading.value, reading.turns_written) == ("value", 20, (2,))
 
 
 def test_a_read_says_why_it_cannot_be_answered_and_from_what() -> None:
     with open_store(str(recording("deltas").path)) as store:
-        history = ThreadHistory(store, "no-snapshot")
+        history = History(store, "no-snapshot")
         reading = read(history, "tool_state", turn_place(history, 2))
     assert reading.outcome == "delta_unresolved"
     assert reading.message == (
@@ -539,7 +539,7 @@ def test_the_order_of_reading_changes_nothing(tmp_path: Path) -> None:
         four_questions(run, "sync")
         truth = run.states("t")
     with open_store(str(tmp_path / "a.db")) as store:
-        ahead, back = ThreadHistory(store, "t"), ThreadHistory(store, "t")
+        ahead, back = History(store, "t"), History(store, "t")
         ids = sorted(truth)
         forward = {id: ahead.values(id) for id in ids}
         backward = {id: back.values(id) for id in reversed(ids)}
@@ -558,7 +558,7 @@ def test_a_line_is_rebuilt_row_by_row_and_not_from_its_snapshot_each_time(tmp_pa
         return [*old, *writes]
 
     with open_store(str(tmp_path / "a.db")) as store:
-        history = ThreadHistory(store, "t", reducers={"messages": called("counting", counting)})
+        history = History(store, "t", reducers={"messages": called("counting", counting)})
         for row in history.line.rows:
             history.values(row.id)
     assert calls == 80
@@ -576,7 +576,7 @@ def test_a_copy_is_read_like_its_original(tmp_path: Path) -> None:
         )
         truth = run.states("no-snapshot")
     with open_store(str(path)) as store:
-        history = ThreadHistory(store, "no-snapshot")
+        history = History(store, "no-snapshot")
         for id, state in truth.items():
             found = history.values(id, ["messages"]).get("messages")
             assert found is None or plain(found) == state["messages"]

@@ -19,7 +19,7 @@ from recorded import as_noted
 from test_deltas import assert_rows
 from turnstate.history.accumulate import APPEND, EXTEND, MERGE, UNION
 from turnstate.history.jsonform import jsonable
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.payload import decode
 from turnstate_backends.stores import open_store
 from turnstate_backends.values import Stored
@@ -96,11 +96,11 @@ def test_whatever_is_written_each_row_reads_as_langgraph_reads_it(
         with sqlite_saver(path) as saver:
             truth = carry_out(Runner(saver, state_type(frequency, **fields)), runs)
         with open_store(str(path)) as store:
-            named = ThreadHistory(store, "t", reducers=RULES)
+            named = History(store, "t", reducers=RULES)
             forked = any(each["kind"] in ("fork", "fork update", "replay") for each in runs)
             messages = {id: {"messages": state["messages"]} for id, state in truth.items()}
             assert_rows(store, messages, may_refuse=forked)
-            unaided = ThreadHistory(store, "t")
+            unaided = History(store, "t")
             for id, state in truth.items():
                 for history in (named, unaided):
                     for channel, found in history.values(id, list(RULES)).items():

@@ -27,7 +27,7 @@ from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import AmbiguousKey
 from turnstate.history.places import Miss, Place, turn_place
 from turnstate.history.reading import read
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.interface import Store
 from turnstate_backends.stores import open_store
 
@@ -36,17 +36,17 @@ NAMES = [each.name for each in scenarios()]
 OTHER_VALUES = {"values", "deltas", "encrypted", "functional"}
 
 
-def history_of(store: Store, thread: Thread) -> ThreadHistory:
-    return ThreadHistory(store, thread.id, messages=thread.more.get("messages", "messages"))
+def history_of(store: Store, thread: Thread) -> History:
+    return History(store, thread.id, messages=thread.more.get("messages", "messages"))
 
 
-def at(history: ThreadHistory, turn: int) -> Standpoint:
+def at(history: History, turn: int) -> Standpoint:
     place = turn_place(history, turn)
     assert isinstance(place, Place)
     return Standpoint(history, place)
 
 
-def report_of(history: ThreadHistory, first: int, last: int, key: str | None = None) -> DiffReport:
+def report_of(history: History, first: int, last: int, key: str | None = None) -> DiffReport:
     report = diff_report(at(history, first), at(history, last), key)
     assert isinstance(report, DiffReport)
     return report
@@ -73,7 +73,7 @@ def assert_patches_apply(report: DiffReport) -> None:
             assert strict(patched.apply(json.loads(json.dumps(change.old)))) == strict(change.new)
 
 
-def assert_values_are_the_ends(history: ThreadHistory, report: DiffReport) -> None:
+def assert_values_are_the_ends(history: History, report: DiffReport) -> None:
     """Both sides of a change are what a read of the key gives there."""
     for change in report.changes:
         for side, end in ((change.old, report.old), (change.new, report.new)):

@@ -23,7 +23,7 @@ from recorded import (
     shuffle_rows,
 )
 from turnstate.history.gaps import Gap, GapReport, gap_report
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.interface import Store
 from turnstate_backends.stores import open_store
 
@@ -39,7 +39,7 @@ def told(report: GapReport) -> Told:
 
 
 def report_of(store: Store, thread: str, ns: str = "") -> GapReport:
-    return gap_report(ThreadHistory(store, thread, ns))
+    return gap_report(History(store, thread, ns))
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from cli_run import run
 from recorded import delete_blobs, record_to_postgres
 from turnstate.history.places import checkpoint_place, turn_place
 from turnstate.history.reading import Reading, read, read_all
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.stores import open_store
 
 
@@ -74,12 +74,12 @@ def change(path: Path, *statements: str) -> None:
 
 def questions(path: Path) -> list[str | None]:
     with open_store(str(path)) as store:
-        return [turn.question for turn in ThreadHistory(store, "t").turns.turns[1:]]
+        return [turn.question for turn in History(store, "t").turns.turns[1:]]
 
 
 def shown(path: Path, name: str, turn: int, **how: Any) -> Reading:
     with open_store(str(path)) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         return read(history, name, turn_place(history, turn, **how))
 
 
@@ -208,7 +208,7 @@ def test_the_node_that_wrote_last_is_named_where_parallel_nodes_wrote_one_key(tm
     change(path, "ALTER TABLE writes DROP COLUMN task_path")
     with open_store(str(path)) as store:
         for number in range(8):
-            history = ThreadHistory(store, f"t{number}")
+            history = History(store, f"t{number}")
             reading = read(history, "k", turn_place(history, 1))
             assert reading.written is not None
             assert reading.written.node == reading.value == "c"
@@ -220,7 +220,7 @@ def test_questions_of_a_first_run_saved_in_one_row_share_it_and_are_not_pruned(t
         graph = StateGraph(State).add_node("a", answer).add_edge(START, "a").compile(checkpointer=saver)
         graph.invoke({"messages": [HumanMessage("q1"), HumanMessage("q2")]}, CONFIG, durability="exit")
     with open_store(str(path)) as store:
-        turns = ThreadHistory(store, "t").turns
+        turns = History(store, "t").turns
         assert turns.retained == (1, 2)
         assert [turn.asked_with for turn in turns.turns[1:]] == [(1, 2), (1, 2)]
     assert shown(path, "x", 1).value == "x2"
@@ -276,7 +276,7 @@ def test_a_node_that_returns_the_list_again_makes_no_message_of_its_own(tmp_path
     path = tmp_path / "store.db"
     converse(path, lambda state: {"messages": [*state["messages"], AIMessage("A")]})
     with open_store(str(path)) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         assert history.turns.total == 3
         assert history.findings.asides == []
 
@@ -287,7 +287,7 @@ def test_what_the_first_input_brings_is_no_key_of_turn_0(tmp_path: Path) -> None
     assert shown(path, "messages", 0).outcome == "not_yet_written"
     assert shown(path, "messages", 1, at_start=True).outcome == "not_yet_written"
     with open_store(str(path)) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         found = read_all(history, "*", turn_place(history, 0))
         assert {reading.outcome for reading in found} == {"not_yet_written"}
         first = history.line.rows[0].id
@@ -328,7 +328,7 @@ def test_a_question_edited_at_its_own_input_row_was_asked_on_the_other_branch(tm
         graph.invoke({"messages": [HumanMessage("q2 edited")]}, asked_at.config)
     assert questions(path) == ["q1", "q2 edited"]
     with open_store(str(path)) as store:
-        assert [t.status for t in ThreadHistory(store, "t").turns.turns[1:]] == ["complete", "complete"]
+        assert [t.status for t in History(store, "t").turns.turns[1:]] == ["complete", "complete"]
 
 
 @pytest.mark.parametrize("cleared", [True, False])
@@ -420,7 +420,7 @@ def test_a_question_whose_input_row_was_edited_is_still_asked_on_the_edited_line
         first = min(graph.get_state_history(CONFIG), key=lambda row: row.metadata["step"])
         graph.update_state(first.config, {"x": "by hand"}, as_node="a")
     with open_store(str(path)) as store:
-        turns = ThreadHistory(store, "t").turns
+        turns = History(store, "t").turns
         assert (turns.by, [turn.question for turn in turns.turns[1:]]) == ("questions", ["q1"])
 
 
@@ -453,7 +453,7 @@ def test_a_run_saved_in_one_row_may_have_taken_out_its_own_question(
 
     converse(path, node, durability="exit")
     with open_store(str(path)) as store:
-        turns = ThreadHistory(store, "t").turns
+        turns = History(store, "t").turns
     assert (turns.by, turns.total, turns.total_is) == ("questions", 2, "at_least")
 
 
@@ -469,7 +469,7 @@ def test_human_messages_of_a_run_saved_in_one_row_may_be_a_nodes(
         graph.invoke({"messages": [HumanMessage("q1")]}, CONFIG)
         graph.invoke({"messages": asked}, CONFIG, durability="exit")
     with open_store(str(path)) as store:
-        turns = ThreadHistory(store, "t").turns
+        turns = History(store, "t").turns
     assert (turns.total_is, turns.doubt) == ("estimate", "nodes")
 
 
@@ -496,7 +496,7 @@ def test_what_follows_a_gap_may_have_left_an_earlier_turn_than_the_last_kept_bef
         f"UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE parent_checkpoint_id IN ({listed})",
     )
     with open_store(str(path)) as store:
-        turns = ThreadHistory(store, "t").turns
+        turns = History(store, "t").turns
     assert (turns.total_is, turns.doubt) == ("estimate", "branches")
 
 
@@ -520,7 +520,7 @@ def test_of_the_human_messages_of_a_task_that_was_resumed_the_users_words_are_qu
         change(path, "DELETE FROM writes WHERE channel = 'messages'")
     assert questions(path) == ["q1", "In Aarhus", "q2"]
     with open_store(str(path)) as store:
-        turns = ThreadHistory(store, "t").turns
+        turns = History(store, "t").turns
     # An answer without words proves no message to be the user's.
     assert (turns.total_is, turns.doubt) == (("estimate", "nodes") if answer is True else ("exact", None))
 
@@ -540,7 +540,7 @@ def test_what_a_sub_agent_says_after_an_approval_is_no_question_by_its_name_and_
             graph.invoke({"messages": [HumanMessage(f"q{number}")]}, CONFIG)
             graph.invoke(Command(resume="yes"), CONFIG)
     with open_store(str(path)) as store:
-        turns = ThreadHistory(store, "t").turns
+        turns = History(store, "t").turns
     said = (turns.total, turns.total_is, turns.doubt)
     assert said == ((2, "exact", None) if name else (4, "estimate", "nodes"))
 

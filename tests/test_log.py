@@ -40,7 +40,7 @@ from turnstate.history.keys import Key
 from turnstate.history.log import Log, Logged, span_of
 from turnstate.history.log_words import change_in_words, value_of
 from turnstate.history.places import Miss, turn_place
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate.history.wording import difference_in_words, equal_values
 from turnstate_backends.interface import Store
 from turnstate_backends.stores import open_store
@@ -53,7 +53,7 @@ OTHER_VALUES = {"values", "deltas", "encrypted", "functional"}
 
 
 def log_of(store: Store, thread: str, **options: Any) -> Log:
-    return Log(ThreadHistory(store, thread, **options))
+    return Log(History(store, thread, **options))
 
 
 def value(version: Logged) -> Any:
@@ -497,7 +497,7 @@ def test_an_entry_is_changed_where_anything_of_it_is_and_log_and_diff_agree(
     path = tmp_path / "store.db"
     converse(path, [[{"notes": {"a": each}}] for each in (old, new)])
     with open_store(str(path)) as store:
-        history = ThreadHistory(store, "t")
+        history = History(store, "t")
         _, logged = Log(history).versions([Key("notes", "a")])
         ends = [turn_place(history, turn) for turn in (1, 2)]
         assert not any(isinstance(end, Miss) for end in ends)

@@ -18,7 +18,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from conversations import CONVERSATIONS, Exchange, plain_rule, run
 from turnstate.history.places import turn_place
 from turnstate.history.reading import read
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.interface import Store
 from turnstate_backends.stores import open_store
 
@@ -32,7 +32,7 @@ _SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.function_
 
 def assert_same_as_plain_rule(store: Store, rows: Sequence[CheckpointTuple]) -> None:
     expected = plain_rule(rows)
-    history = ThreadHistory(store, "t")
+    history = History(store, "t")
     assert history.turns.total == max(expected)
     assert history.turns.total_is == "exact"
     assert history.turns.retained == tuple(n for n in sorted(expected) if n)

@@ -31,7 +31,7 @@ from savers import Ascending, Shuffled, named
 from turnstate.history.jsonform import jsonable
 from turnstate.history.places import checkpoint_place, turn_place
 from turnstate.history.reading import read
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.interface import Store
 from turnstate_backends.stores import open_store
 
@@ -42,11 +42,11 @@ OTHER_VALUES = {"values", "deltas", "encrypted", "functional"}
 NOT_THROUGH_A_SAVER = {"encrypted"}
 
 
-def history_of(store: Store, thread: Thread) -> ThreadHistory:
-    return ThreadHistory(store, thread.id, messages=thread.more.get("messages", "messages"))
+def history_of(store: Store, thread: Thread) -> History:
+    return History(store, thread.id, messages=thread.more.get("messages", "messages"))
 
 
-def assert_turns(history: ThreadHistory, thread: Thread) -> None:
+def assert_turns(history: History, thread: Thread) -> None:
     """Number, texts, status and what can be read, as the scenario states them."""
     turns = history.turns
     assert (turns.total, turns.by, turns.total_is) == (thread.total, thread.turns_by, thread.total_is)
@@ -61,7 +61,7 @@ def assert_turns(history: ThreadHistory, thread: Thread) -> None:
             assert found.edited == turn.edited
 
 
-def assert_values(history: ThreadHistory, thread: Thread) -> None:
+def assert_values(history: History, thread: Thread) -> None:
     """Every channel that was written, as the graph held it when the turn ended."""
     for turn in thread.turns:
         place = turn_place(history, turn.turn)
@@ -75,7 +75,7 @@ def assert_values(history: ThreadHistory, thread: Thread) -> None:
                 assert reading.checkpoint == turn.last_checkpoint
 
 
-def assert_writers(history: ThreadHistory, thread: Thread) -> None:
+def assert_writers(history: History, thread: Thread) -> None:
     """The turns that wrote a key, of those whose rows are kept."""
     kept = {turn.turn for turn in thread.turns if turn.retained}
     for name, written in thread.turns_written.items():
@@ -190,7 +190,7 @@ def test_a_branch_keeps_its_own_turns_and_state(name: str) -> None:
             tips = {b.tip for b in history_of(store, thread).forest.branches(history_of(store, thread).line)}
             assert tips >= {branch["tip"] for branch in thread.branches}
             for branch in thread.branches:
-                history = ThreadHistory(store, thread.id, tip=branch["tip"])
+                history = History(store, thread.id, tip=branch["tip"])
                 asked = branch["questions"]
                 assert [turn.question for turn in history.turns.turns][
                     history.turns.total + 1 - len(asked) :

@@ -29,7 +29,7 @@ from scenarios.kit import AgentState, at, chain
 from turnstate.history.jsonform import jsonable
 from turnstate.history.places import turn_place
 from turnstate.history.reading import read
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.interface import Store
 from turnstate_backends.stores import open_store
 
@@ -94,7 +94,7 @@ def test_the_matrix_has_every_conversation_of_every_release_in_both_backends() -
 
 
 def assert_values(store: Store, cell: Cell, name: str) -> None:
-    history = ThreadHistory(store, name)
+    history = History(store, name)
     for number, turn in enumerate(TRUTH[name]["turns"], 1):
         place = turn_place(history, number)
         for key, value in turn["state"].items():

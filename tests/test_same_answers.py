@@ -10,16 +10,19 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 import turnstate
+from http_client import client
 from recorded import Recording, scenarios
 from turnstate.commands import app, session
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
+from turnstate.serving.answers import STATUSES, Line, Source
 from turnstate_backends.stores import open_store
 
 Answer = Mapping[str, Any]
@@ -50,11 +53,11 @@ def command_line(path: str) -> Iterator[Ask]:
     with open_store(path) as store, pytest.MonkeyPatch.context() as patch:
 
         @cache
-        def history(thread: str) -> ThreadHistory:
+        def history(thread: str) -> History:
             return session.history_of(store, thread, ns="", branch=None, messages="messages", turns_by=None)
 
         @contextmanager
-        def opened_before(ctx: Any, out: Any, kind: str, **fields: object) -> Iterator[ThreadHistory]:
+        def opened_before(ctx: Any, out: Any, kind: str, **fields: object) -> Iterator[History]:
             with session.answering(out, kind, ctx.params["thread"], "", **fields):
                 yield history(ctx.params["thread"])
 
@@ -77,9 +80,36 @@ def command_line(path: str) -> Iterator[Ask]:
         yield ask
 
 
+@contextmanager
+def http(path: str) -> Iterator[Ask]:
+    """``turnstate serve``, in this process; the store is opened once."""
+    with open_store(path) as store, pytest.MonkeyPatch.context() as patch, client(path) as server:
+
+        @cache
+        def history(_source: Source, _store: object, line: Line) -> History:
+            return session.history_of(
+                store, line.thread, ns="", branch=None, messages="messages", turns_by=None
+            )
+
+        patch.setattr(Source, "opened", lambda _source: nullcontext(store))
+        patch.setattr(Source, "history", history)
+
+        def ask(thread: str, key: str, turn: int) -> Answer:
+            answer = server.get(f"/threads/{quote(thread, safe='')}/state/{quote(key, safe='')}?turn={turn}")
+            found = answer.json()
+            if "outcome" not in found:
+                return {"refused": found["message"].partition(":")[0]}
+            assert answer.status_code == STATUSES[found["outcome"]]
+            value = {"value": found["value"]} if "value" in found else {}
+            return {"outcome": found["outcome"], "checkpoint": found.get("checkpoint"), **value}
+
+        yield ask
+
+
 CALLERS: Mapping[str, Callable[[str], AbstractContextManager[Ask]]] = {
     "library": library,
     "command line": command_line,
+    "http": http,
 }
 
 

@@ -35,7 +35,7 @@ from turnstate.history.accumulate import RULES
 from turnstate.history.jsonform import jsonable
 from turnstate.history.places import turn_place
 from turnstate.history.reading import read
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.interface import StoreError
 from turnstate_backends.payload import decode
 from turnstate_backends.stores import open_store
@@ -569,7 +569,7 @@ def test_parallel_writes_of_a_delta_channel_add_up_in_langgraphs_order(
     expected = graph.get_state(config).values["trail"]
     assert expected == [*"abcdefgh"] * 3
     with open_store(named(monkeypatch, saver)) as store:
-        history = ThreadHistory(store, "t", reducers={"trail": RULES["extend"]})
+        history = History(store, "t", reducers={"trail": RULES["extend"]})
         found = history.values(history.forest.head)["trail"]
     assert isinstance(found, Stored)
     assert decode(found) == expected
@@ -717,7 +717,7 @@ def test_another_database_is_read_through_its_saver(
 
         with open_store(named(monkeypatch, reading if is_async else writing)) as store:
             (thread,) = recorded.threads.values()
-            history = ThreadHistory(store, thread.id)
+            history = History(store, thread.id)
             assert history.turns.total == thread.total
             for turn in thread.turns:
                 assert history.turns.turns[turn.turn].question == turn.question

@@ -14,7 +14,7 @@ from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from recorded import copy_db, scenarios
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.stores import open_store
 
 
@@ -47,7 +47,7 @@ def named_writes(path: Path, thread: str, channel: str | None = None) -> list[tu
     """Checkpoint, payload and node of each write along the line."""
     found: list[tuple[str, Any, str | None]] = []
     with open_store(str(path)) as store:
-        history = ThreadHistory(store, thread)
+        history = History(store, thread)
         for row, step in enumerate(history.steps):
             for write in step.writes or ():
                 if channel in (None, write.channel):

@@ -13,12 +13,12 @@ from turnstate.history.jsonform import jsonable, room_for_depth
 from turnstate.history.places import Place, turn_place
 from turnstate.history.reading import Reading, read_all
 from turnstate.history.summary import type_of
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 
 _SHORT = 200  # characters of a value in TOML; of a longer one only the type is expected
 
 
-def draft(history: ThreadHistory, store: str | None = None) -> str:
+def draft(history: History, store: str | None = None) -> str:
     """Expectations about a thread, its turns, and every key in the turns that wrote it. All of them hold.
 
     Args:
@@ -36,7 +36,7 @@ def draft(history: ThreadHistory, store: str | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _where(history: ThreadHistory) -> dict[str, Any]:
+def _where(history: History) -> dict[str, Any]:
     where: dict[str, Any] = {"thread": history.thread}
     if history.ns:
         where["ns"] = history.ns
@@ -45,7 +45,7 @@ def _where(history: ThreadHistory) -> dict[str, Any]:
     return where
 
 
-def _of_thread(history: ThreadHistory) -> dict[str, Any]:
+def _of_thread(history: History) -> dict[str, Any]:
     branches = branch_report(history).rows
     return _where(history) | {
         "turns": history.turns.total,
@@ -55,7 +55,7 @@ def _of_thread(history: ThreadHistory) -> dict[str, Any]:
     }
 
 
-def _of_turns(history: ThreadHistory) -> Iterator[dict[str, Any]]:
+def _of_turns(history: History) -> Iterator[dict[str, Any]]:
     for turn in history.turns.turns[1:]:
         known: dict[str, Any] = {}
         if turn.question is not None and _is_short(turn.question):
@@ -66,7 +66,7 @@ def _of_turns(history: ThreadHistory) -> Iterator[dict[str, Any]]:
             yield _where(history) | {"turn": turn.number} | known
 
 
-def _of_keys(history: ThreadHistory) -> Iterator[dict[str, Any]]:
+def _of_keys(history: History) -> Iterator[dict[str, Any]]:
     for turn in history.turns.turns[1:]:
         place = turn_place(history, turn.number)
         if isinstance(place, Place) and turn.number == max(turn.asked_with, default=turn.number):

@@ -19,7 +19,7 @@ from turnstate.history.keys import AmbiguousKey, Key, matching
 from turnstate.history.places import Miss, turn_place
 from turnstate.history.query import QueryError, compiled, selected
 from turnstate.history.reading import Reading, read
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 
 Status = Literal["holds", "fails", "error", "not_run"]
 """``error``: it could not be told; ``not_run``: another one had failed before, and that was to be the end."""
@@ -96,7 +96,7 @@ class Result(Struct, frozen=True):
         return tuple(finding for finding in self.findings if not finding.holds)
 
 
-def judge(expectation: Expectation, history: ThreadHistory | Miss) -> Result:
+def judge(expectation: Expectation, history: History | Miss) -> Result:
     """Hold an expectation against a thread along a line.
 
     Args:
@@ -134,7 +134,7 @@ def _plain(name: str, expected: Any, found: Any, message: str = "") -> Finding:
 # A key.
 
 
-def _judge_value(expectation: Expectation, history: ThreadHistory) -> Result:
+def _judge_value(expectation: Expectation, history: History) -> Result:
     table = expectation.table
     place = turn_place(history, table.get("turn", -1), at_start=table.get("at_start", False))
     try:
@@ -233,7 +233,7 @@ _OF_READING: Mapping[str, Callable[[Any, Reading], Finding]] = {
 # What changed.
 
 
-def _judge_change(expectation: Expectation, history: ThreadHistory) -> Result:
+def _judge_change(expectation: Expectation, history: History) -> Result:
     old, new = (turn_place(history, number) for number in expectation.table["between"])
     if isinstance(old, Miss) or isinstance(new, Miss):
         report: DiffReport | Miss = old if isinstance(old, Miss) else new  # type: ignore[assignment]
@@ -273,7 +273,7 @@ def _named(pattern: str, changed: Mapping[Key, str]) -> list[Key]:
 # A turn, and a thread.
 
 
-def _judge_turn(expectation: Expectation, history: ThreadHistory) -> Result:
+def _judge_turn(expectation: Expectation, history: History) -> Result:
     turns = history.turns
     number = expectation.table["turn"]
     wanted = turns.total + 1 + number if number < 0 else number
@@ -301,7 +301,7 @@ def _of_turn(name: str, expected: str, found: str | None) -> Finding:
     return _plain(name, expected, found)
 
 
-def _judge_thread(expectation: Expectation, history: ThreadHistory) -> Result:
+def _judge_thread(expectation: Expectation, history: History) -> Result:
     return _judged(
         expectation,
         (_plain(name, value, *_OF_THREAD[name](history)) for name, value in expectation.conditions.items()),
@@ -310,16 +310,16 @@ def _judge_thread(expectation: Expectation, history: ThreadHistory) -> Result:
     )
 
 
-def _total(history: ThreadHistory) -> tuple[int, str]:
+def _total(history: History) -> tuple[int, str]:
     sure = {"exact": "", "at_least": "it has had at least so many", "estimate": "it has had about so many"}
     return history.turns.total, sure[history.turns.total_is]
 
 
-def _retained(history: ThreadHistory) -> tuple[list[int], str]:
+def _retained(history: History) -> tuple[list[int], str]:
     return list(history.turns.retained), ""
 
 
-def _gaps(history: ThreadHistory) -> tuple[int, str]:
+def _gaps(history: History) -> tuple[int, str]:
     losses = gap_report(history).losses
     words = [
         f"{gap.kind} in turn {', '.join(map(str, gap.turns))}"
@@ -330,12 +330,12 @@ def _gaps(history: ThreadHistory) -> tuple[int, str]:
     return len(losses), "; ".join(words)
 
 
-def _forks(history: ThreadHistory) -> tuple[int, str]:
+def _forks(history: History) -> tuple[int, str]:
     tips = [row.tip for row in branch_report(history).rows if not row.current]
     return len(tips), f"branches: {', '.join(tips)}" if tips else ""
 
 
-_OF_THREAD: Mapping[str, Callable[[ThreadHistory], tuple[Any, str]]] = {
+_OF_THREAD: Mapping[str, Callable[[History], tuple[Any, str]]] = {
     "turns": _total,
     "retained": _retained,
     "gaps": _gaps,
@@ -343,7 +343,7 @@ _OF_THREAD: Mapping[str, Callable[[ThreadHistory], tuple[Any, str]]] = {
     "exists": lambda history: (True, ""),
 }
 
-_JUDGES: Mapping[str, Callable[[Expectation, ThreadHistory], Result]] = {
+_JUDGES: Mapping[str, Callable[[Expectation, History], Result]] = {
     "value": _judge_value,
     "change": _judge_change,
     "turn": _judge_turn,

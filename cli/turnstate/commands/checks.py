@@ -22,7 +22,7 @@ from turnstate_backends.interface import StoreError
 from turnstate_backends.stores import open_store
 
 if TYPE_CHECKING:
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
     from turnstate_backends.interface import Store
 
 DEFAULT_FILE = "turnstate.toml"
@@ -70,7 +70,7 @@ class Checker:
         self._reducer = reducer
         self._open = ExitStack()
         self._stores: dict[str, Store | StoreError] = {}
-        self._histories: dict[tuple[object, ...], ThreadHistory | Miss] = {}
+        self._histories: dict[tuple[object, ...], History | Miss] = {}
 
     def judge(self, expectation: Expectation, address: str) -> Result:
         """Whether an expectation holds for the store at an address; ``error`` where that cannot be told."""
@@ -80,7 +80,7 @@ class Checker:
             words = f"{error.what}: {error.why}"
             return Result(expectation, "error", message=words, hint=error.hint)
 
-    def history(self, address: str, table: Mapping[str, Any]) -> ThreadHistory | Miss:
+    def history(self, address: str, table: Mapping[str, Any]) -> History | Miss:
         """The thread that a table of an expectation names, or why there is none.
 
         Raises:
@@ -93,7 +93,7 @@ class Checker:
             self._histories[which] = self._found(address, table)
         return self._histories[which]
 
-    def _found(self, address: str, table: Mapping[str, Any]) -> ThreadHistory | Miss:
+    def _found(self, address: str, table: Mapping[str, Any]) -> History | Miss:
         try:
             return session.history_of(
                 self._store(address),

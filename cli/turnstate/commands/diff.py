@@ -16,7 +16,7 @@ from turnstate.commands.exits import BY_OUTCOME, CLEAN, FOUND, NO_LONGER_RETAINE
 if TYPE_CHECKING:
     from turnstate.history.against import AgainstReport
     from turnstate.history.changes import DiffReport, Standpoint
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
     from turnstate.render.diff import Detail
     from turnstate.render.screen import Screen
 
@@ -248,7 +248,7 @@ def _asked(turns: str | None, checkpoints: str | None, branch: str | None) -> _A
     return _Asked("lines", *between)
 
 
-def _ends(history: ThreadHistory, asked: _Asked) -> tuple[Standpoint, Standpoint]:
+def _ends(history: History, asked: _Asked) -> tuple[Standpoint, Standpoint]:
     """The two rows, each on its line.
 
     Args:
@@ -278,7 +278,7 @@ def _ends(history: ThreadHistory, asked: _Asked) -> tuple[Standpoint, Standpoint
     return _fork(history, head), new
 
 
-def _fork(history: ThreadHistory, head: ThreadHistory) -> Standpoint:
+def _fork(history: History, head: History) -> Standpoint:
     """The last row that the branch shares with the head's line, going by parent ids alone."""
     from turnstate.history.changes import Standpoint
     from turnstate.history.places import checkpoint_place
@@ -328,7 +328,7 @@ def _both_have(
 
 
 @contextmanager
-def _other(ctx: typer.Context, out: session.Output) -> Iterator[ThreadHistory]:
+def _other(ctx: typer.Context, out: session.Output) -> Iterator[History]:
     """The thread to compare with, for the time of the work.
 
     Raises:
@@ -354,7 +354,7 @@ def _other(ctx: typer.Context, out: session.Output) -> Iterator[ThreadHistory]:
         yield history
 
 
-def _numbers(history: ThreadHistory, other: ThreadHistory, between: tuple[int | None, int | None]) -> range:
+def _numbers(history: History, other: History, between: tuple[int | None, int | None]) -> range:
     """The numbers of the turns that are meant, of which at least one of both has had some.
 
     Raises:
@@ -372,8 +372,8 @@ def _numbers(history: ThreadHistory, other: ThreadHistory, between: tuple[int | 
 
 
 def _compared(
-    history: ThreadHistory,
-    other: ThreadHistory,
+    history: History,
+    other: History,
     numbers: range,
     key: str | None,
     *,

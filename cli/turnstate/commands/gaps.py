@@ -15,7 +15,7 @@ from turnstate.commands.exits import CLEAN, FOUND
 
 if TYPE_CHECKING:
     from turnstate.history.gaps import GapReport
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
     from turnstate.render.gaps import Loss
     from turnstate.render.screen import Screen
     from turnstate_backends.interface import Store, ThreadRow
@@ -130,7 +130,7 @@ def _is_pattern(store: Store, thread: str) -> bool:
     return is_glob(thread) and not store.threads(thread=thread)
 
 
-def _write_one(out: session.Output, report: GapReport, history: ThreadHistory) -> None:
+def _write_one(out: session.Output, report: GapReport, history: History) -> None:
     from turnstate.render.gaps import gaps_document, gaps_lines, write_gaps
 
     def text(screen: Screen, report: GapReport) -> None:
@@ -139,7 +139,7 @@ def _write_one(out: session.Output, report: GapReport, history: ThreadHistory) -
     session.print_report(out, report, text, gaps_document, gaps_lines)
 
 
-def _write_writes(out: session.Output, history: ThreadHistory, *, internal: bool) -> bool:
+def _write_writes(out: session.Output, history: History, *, internal: bool) -> bool:
     """What deleted checkpoints left behind; whether there is any."""
     from turnstate.history.orphans import orphaned, orphaned_writes
     from turnstate.render import documents, orphans

@@ -17,7 +17,7 @@ from turnstate.commands.exits import CLEAN, Missed
 
 if TYPE_CHECKING:
     from turnstate.history.cut import Part
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
     from turnstate.render.record import Recorded
     from turnstate_backends.interface import Store
     from turnstate_backends.recording import Recording
@@ -222,7 +222,7 @@ def _threads(store: Store, names: list[str], *, one: bool) -> list[str]:
 
 
 def _part(
-    history: ThreadHistory, wanted: tuple[int | None, int | None] | None, after: datetime | None
+    history: History, wanted: tuple[int | None, int | None] | None, after: datetime | None
 ) -> Part | None:
     """The turns that are meant, as rows; None where none was active since.
 
@@ -242,11 +242,11 @@ def _part(
     return part_of(history, begin, end)
 
 
-def _first_kept(history: ThreadHistory) -> int:
+def _first_kept(history: History) -> int:
     return next(turn.number for turn in history.turns.turns if turn.first is not None or turn.end is not None)
 
 
-def _turn(history: ThreadHistory, number: int) -> int:
+def _turn(history: History, number: int) -> int:
     from turnstate.history.places import Miss, turn_place
 
     place = turn_place(history, number)

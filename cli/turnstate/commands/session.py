@@ -18,7 +18,7 @@ from turnstate.render.screen import OutputClosed, OutputFailed, Screen, progress
 from turnstate.render.text import one_line
 
 if TYPE_CHECKING:
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
     from turnstate.history.turns import TurnsBy
     from turnstate.render.documents import Document
     from turnstate_backends.interface import Store, StoreError
@@ -84,7 +84,7 @@ def store_option(ctx: typer.Context, after: str | None) -> str | None:
 
 
 @contextmanager
-def opened_thread(ctx: typer.Context, out: Output, kind: str, **fields: object) -> Iterator[ThreadHistory]:
+def opened_thread(ctx: typer.Context, out: Output, kind: str, **fields: object) -> Iterator[History]:
     """The thread that a verb is about, for the time of the work; or why there is none, as :func:`answering` has it.
 
     Which thread, line and store are meant stands in the context, under the names that every verb gives these options:
@@ -184,7 +184,7 @@ def history_of(
     messages: str,
     turns_by: str | None,
     reducer: str | Sequence[str] | None = None,
-) -> ThreadHistory:
+) -> History:
     """:func:`turnstate.history.asked.thread_asked` with the options as typed.
 
     Raises:

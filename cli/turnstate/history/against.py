@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnstate.history.changes import DiffReport, Standpoint, diff_report
 from turnstate.history.places import Miss, Place, turn_place
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 
 Side = Literal["from", "to"]
 
@@ -54,16 +54,16 @@ class AgainstReport(Struct, frozen=True):
         turns: In order.
     """
 
-    first: ThreadHistory
-    second: ThreadHistory
+    first: History
+    second: History
     asked: str | None
     ids: bool
     turns: tuple[Compared, ...]
 
 
 def against_report(
-    first: ThreadHistory,
-    second: ThreadHistory,
+    first: History,
+    second: History,
     numbers: Iterable[int],
     asked: str | None = None,
     *,
@@ -103,8 +103,8 @@ def against_report(
 
 
 def _between(
-    first: ThreadHistory,
-    second: ThreadHistory,
+    first: History,
+    second: History,
     places: Sequence[Place | Miss],
     asked: str | None,
     *,
@@ -127,6 +127,6 @@ def _missing(places: Sequence[Place | Miss]) -> Iterator[tuple[Side, Miss]]:
             yield side, place
 
 
-def _question(history: ThreadHistory, number: int) -> str | None:
+def _question(history: History, number: int) -> str | None:
     turns = history.turns
     return turns.turns[number].question if number <= turns.total else None

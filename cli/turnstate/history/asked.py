@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from turnstate.history.log import Log, Span
     from turnstate.history.places import Miss, Place
     from turnstate.history.reading import Reading
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
     from turnstate.history.turns import TurnsBy
     from turnstate_backends.interface import Store
 
@@ -49,17 +49,17 @@ def thread_found(
     messages: str = MESSAGES,
     turns_by: TurnsBy | None = None,
     reducers: Mapping[str, Rule] | None = None,
-) -> ThreadHistory | None:
+) -> History | None:
     """A thread along the head's line, or along that of a branch; None where there is no such thread or namespace.
 
     Raises:
         Missed: There is no such branch.
         Refused: Several checkpoints begin as the branch does; or the thread has no channel that was named.
     """
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
 
     reducers = reducers or {}
-    history = ThreadHistory(store, thread, ns, messages=messages, turns_by=turns_by, reducers=reducers)
+    history = History(store, thread, ns, messages=messages, turns_by=turns_by, reducers=reducers)
     if not history.forest.rows:
         return None
     lines = [history]
@@ -73,7 +73,7 @@ def thread_found(
     return lines[-1]
 
 
-def thread_asked(store: Store, thread: str, *, ns: str = "", **options: Any) -> ThreadHistory:
+def thread_asked(store: Store, thread: str, *, ns: str = "", **options: Any) -> History:
     """:func:`thread_found`, or the words that there is no such thread, for which others are looked at.
 
     Raises:
@@ -86,7 +86,7 @@ def thread_asked(store: Store, thread: str, *, ns: str = "", **options: Any) -> 
     return history
 
 
-def _must_have(lines: Sequence[ThreadHistory], channel: str) -> None:
+def _must_have(lines: Sequence[History], channel: str) -> None:
     """Refuse to go on where a channel was named which the thread has on none of some lines."""
     channels = {name for line in lines for name in line.channels()}
     if channel in channels:
@@ -129,7 +129,7 @@ def no_thread(store: Store, thread: str, ns: str) -> Missed:
     return Missed("no_such_thread", message + latest_words)
 
 
-def checkpoint_id(history: ThreadHistory, prefix: str) -> str:
+def checkpoint_id(history: History, prefix: str) -> str:
     """The whole id of a checkpoint of the thread, on whichever line.
 
     Raises:
@@ -155,7 +155,7 @@ def checkpoint_id(history: ThreadHistory, prefix: str) -> str:
     raise Refused(f"{prefix!r} is the beginning of {len(found)} checkpoints", listed, "Give more of the id.")
 
 
-def place_asked(history: ThreadHistory, when: When) -> tuple[ThreadHistory, Place | Miss]:
+def place_asked(history: History, when: When) -> tuple[History, Place | Miss]:
     """The place, and the history of the line that it lies on: a checkpoint may lie on another one than the head's.
 
     Raises:
@@ -174,7 +174,7 @@ def place_asked(history: ThreadHistory, when: When) -> tuple[ThreadHistory, Plac
     return history, places.turn_place(history, when.turn, at_start=when.at_start)
 
 
-def missed(history: ThreadHistory, miss: Miss) -> Missed:
+def missed(history: History, miss: Miss) -> Missed:
     """That there is no place to read at, with the turns that there are."""
     return Missed(
         miss.outcome,
@@ -195,7 +195,7 @@ def ambiguous(name: str, error: AmbiguousKey) -> Refused:
 
 
 def readings_asked(
-    history: ThreadHistory, key: str, place: Place | Miss, *, internal: bool = False, reveal: bool = False
+    history: History, key: str, place: Place | Miss, *, internal: bool = False, reveal: bool = False
 ) -> list[Reading]:
     """What the key, or each key that the pattern matches, reads as; a pattern that matches none is a plain name.
 
@@ -288,7 +288,7 @@ def logged_key(log: Log, asked: str) -> Key:
     return key
 
 
-def turns_span(history: ThreadHistory, first: int | None, last: int | None) -> Span:
+def turns_span(history: History, first: int | None, last: int | None) -> Span:
     """The rows of some turns; None for an end left open, negative numbers count from the last.
 
     Raises:
@@ -320,7 +320,7 @@ def turns_span(history: ThreadHistory, first: int | None, last: int | None) -> S
 # The two ends of a comparison.
 
 
-def found_place(history: ThreadHistory, place: Place | Miss, *, changed: int | None = None) -> Place:
+def found_place(history: History, place: Place | Miss, *, changed: int | None = None) -> Place:
     """The place, which is where a turn began where ``changed`` names one.
 
     Raises:
@@ -336,7 +336,7 @@ def found_place(history: ThreadHistory, place: Place | Miss, *, changed: int | N
     raise missed(history, place)
 
 
-def ends_of_turn(history: ThreadHistory, number: int) -> tuple[Standpoint, Standpoint]:
+def ends_of_turn(history: History, number: int) -> tuple[Standpoint, Standpoint]:
     """Where the turns that were asked together with a turn began, and where it ended.
 
     Raises:
@@ -360,7 +360,7 @@ def ends_of_turn(history: ThreadHistory, number: int) -> tuple[Standpoint, Stand
 
 
 def ends_of_turns(
-    history: ThreadHistory, first: int | None, last: int | None, *, line: ThreadHistory | None = None
+    history: History, first: int | None, last: int | None, *, line: History | None = None
 ) -> tuple[Standpoint, Standpoint]:
     """The end of one turn, by default the state before the first question, and that of another, by default the last.
 
@@ -381,7 +381,7 @@ def ends_of_turns(
     return Standpoint(line, old), Standpoint(history, new)
 
 
-def ends_at_checkpoints(history: ThreadHistory, ids: tuple[str, str]) -> tuple[Standpoint, Standpoint]:
+def ends_at_checkpoints(history: History, ids: tuple[str, str]) -> tuple[Standpoint, Standpoint]:
     """Two checkpoints by the beginnings of their ids, each on its own line.
 
     Raises:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from turnstate.history.ids import id_time
 from turnstate.history.lines import Forest, Line
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.interface import Checkpoint
 
 ForkKind = Literal["edit", "replay", "update_state", "two_writers", "edit_or_two_writers", "skewed"]
@@ -131,7 +131,7 @@ class BranchReport(Struct, frozen=True):
     beyond_head: tuple[str, ...]
 
 
-def branch_report(history: ThreadHistory) -> BranchReport:
+def branch_report(history: History) -> BranchReport:
     """The branches of the history's namespace, which must have rows, as the head's line and its forks."""
     forest = history.forest
     if history.line.rows[-1].id != forest.head:
@@ -208,7 +208,7 @@ def _in_tree_order(limbs: Sequence[Limb]) -> Iterator[tuple[int, int]]:
         todo += [(under, depth + 1) for under in reversed(below.get(number, []))]
 
 
-def _own_turns(along: ThreadHistory, limb: Limb, *, whole: bool) -> Iterable[OwnTurn]:
+def _own_turns(along: History, limb: Limb, *, whole: bool) -> Iterable[OwnTurn]:
     start = along.line.index[limb.rows[0].id]
     for turn in along.turns.turns[1:]:
         if whole:
@@ -217,7 +217,7 @@ def _own_turns(along: ThreadHistory, limb: Limb, *, whole: bool) -> Iterable[Own
             yield OwnTurn(turn.number, turn.question, turn.first < start)
 
 
-def _fork(along: ThreadHistory, limb: Limb, under: Limb) -> Fork | None:
+def _fork(along: History, limb: Limb, under: Limb) -> Fork | None:
     """What parted two limbs, by the later of the two rows that follow the last one they share."""
     shared = limb.forked_at
     if shared is None:
@@ -259,20 +259,20 @@ def _two_writers(first: Checkpoint, before: Checkpoint, how: str) -> Fork:
     return Fork("two_writers", first.id, words, _seconds(before, first))
 
 
-def _asked_in_turn_of(along: ThreadHistory, shared: Checkpoint) -> Iterator[str]:
+def _asked_in_turn_of(along: History, shared: Checkpoint) -> Iterator[str]:
     """The row that took the question of the turn in which lines parted."""
     for number in along.turns.at_row(along.line.index[shared.id])[:1]:
         if (first := along.turns.turns[number].first) is not None:
             yield along.line.rows[first].id
 
 
-def _asked_again(along: ThreadHistory, row: Checkpoint, others: Iterable[str]) -> bool:
+def _asked_again(along: History, row: Checkpoint, others: Iterable[str]) -> bool:
     """Whether an input brought a message that one before it had brought, by its id, with other content."""
     old = {id: content for other in others for id, content in _brought(along, other)}
     return any(old.get(id, content) != content for id, content in _brought(along, row.id))
 
 
-def _brought(along: ThreadHistory, checkpoint: str) -> Iterator[tuple[str, str]]:
+def _brought(along: History, checkpoint: str) -> Iterator[tuple[str, str]]:
     """Ids and contents of the human messages that an input row took."""
     parts = [part for _, part in along.conversation.written(checkpoint)]
     for part in parts or [along.conversation.pending_input(checkpoint)]:

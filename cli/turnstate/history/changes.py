@@ -18,7 +18,7 @@ from turnstate.history.jsonform import jsonable
 from turnstate.history.keys import Key
 from turnstate.history.places import Miss, Place
 from turnstate.history.reading import read
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate.history.turns import Turns
 from turnstate_backends.interface import damage_of
 from turnstate_backends.payload import decode
@@ -124,7 +124,7 @@ class DiffReport(Struct, frozen=True):
 class Standpoint(Struct, frozen=True):
     """A place and the history of the line that it lies on; ``at_fork`` as in :class:`End`."""
 
-    history: ThreadHistory
+    history: History
     place: Place
     at_fork: bool = False
 

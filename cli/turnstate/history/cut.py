@@ -11,7 +11,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from turnstate.history.steps import ERROR, INTERRUPT, is_update_task
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.interface import Write
 
 
@@ -35,7 +35,7 @@ class Part(Struct, frozen=True):
     until: str | None
 
 
-def part_of(history: ThreadHistory, first: int, last: int) -> Part:
+def part_of(history: History, first: int, last: int) -> Part:
     """Rows from the one that holds the state before turn ``first`` to the one in which turn ``last`` ended.
 
     A turn's input row holds the state that it found; where there is none, the row before comes along, and so do the
@@ -63,7 +63,7 @@ def part_of(history: ThreadHistory, first: int, last: int) -> Part:
     )
 
 
-def first_since(history: ThreadHistory, moment: datetime) -> int | None:
+def first_since(history: History, moment: datetime) -> int | None:
     """The first turn that still was active at a moment or began later; None where all had ended."""
     times = history.row_times()
     for turn in history.turns.turns[1:]:
@@ -81,7 +81,7 @@ def _row(own: int | None, kept: int | None) -> int:
     return found
 
 
-def _from_snapshots(history: ThreadHistory, begin: int) -> int:
+def _from_snapshots(history: History, begin: int) -> int:
     """The latest row at or before ``begin`` from which on every channel kept as deltas has two snapshots: one to add
     up from, and one more to show how it adds up. The first row where there are fewer."""
     rows = history.line.rows
@@ -96,7 +96,7 @@ def _from_snapshots(history: ThreadHistory, begin: int) -> int:
     return begin
 
 
-def _left_out(history: ThreadHistory, stop: int) -> frozenset[tuple[str, int]]:
+def _left_out(history: History, stop: int) -> frozenset[tuple[str, int]]:
     """The writes on a row that made the next one, where that is another turn's."""
     if stop + 1 >= len(history.line.rows):
         return frozenset()

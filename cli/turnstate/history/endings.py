@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from turnstate.history.keys import Key
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 
 if TYPE_CHECKING:
     from turnstate.history.log import Logged
 
 
-def ending_forwards(history: ThreadHistory, versions: Iterator[Logged], stop: int) -> Iterator[Logged]:
+def ending_forwards(history: History, versions: Iterator[Logged], stop: int) -> Iterator[Logged]:
     """Versions in order of time: each waits until a later one of its key, or its turn's end, has come."""
     waiting: deque[Logged | None] = deque()
     place: dict[Key, int] = {}  # of a key's last version, counted from the first that ever waited
@@ -51,7 +51,7 @@ def ending_forwards(history: ThreadHistory, versions: Iterator[Logged], stop: in
     yield from settled(stop + 1)
 
 
-def ending_backwards(history: ThreadHistory, versions: Iterator[Logged]) -> Iterator[Logged]:
+def ending_backwards(history: History, versions: Iterator[Logged]) -> Iterator[Logged]:
     """Versions newest first: a later one of its key has come already."""
     later: dict[Key, int] = {}
     for version in versions:
@@ -61,6 +61,6 @@ def ending_backwards(history: ThreadHistory, versions: Iterator[Logged]) -> Iter
         yield replace(version, ends_turn=ends)
 
 
-def _end_row(history: ThreadHistory, version: Logged) -> int | None:
+def _end_row(history: History, version: Logged) -> int | None:
     """The row with the state as the version's turn ended; None where there is no such turn or row."""
     return history.turns.turns[version.turns[-1]].end if version.turns else None

@@ -29,7 +29,7 @@ from turnstate.history.ids import id_step, version_number
 from turnstate.history.phrases import counted
 from turnstate.history.sealing import is_encrypted, why_unread
 from turnstate.history.steps import is_update_task, node_of
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate.history.turns import Turns
 from turnstate_backends.values import Absent
 
@@ -186,7 +186,7 @@ class GapReport(Struct, frozen=True):
         return tuple(gap for gap in self.gaps if gap.is_loss)
 
 
-def gap_report(history: ThreadHistory) -> GapReport:
+def gap_report(history: History) -> GapReport:
     """The gaps of the history's line; the namespace must have rows.
 
     Reads no value but, at the tip, of channels kept as deltas, and the latest of what is encrypted.
@@ -215,7 +215,7 @@ def gap_report(history: ThreadHistory) -> GapReport:
     )
 
 
-def _sealed(history: ThreadHistory) -> Sealed | None:
+def _sealed(history: History) -> Sealed | None:
     if not is_encrypted(history) or (why := why_unread(history)) is None:
         return None
     rows, turns = history.line.rows, history.turns
@@ -229,7 +229,7 @@ def _sealed(history: ThreadHistory) -> Sealed | None:
     return Sealed(tuple(t.number for t in kept if t.number in wrote or rows[t.end or 0].encrypted), why)
 
 
-def _unresolved(history: ThreadHistory) -> tuple[str, ...]:
+def _unresolved(history: History) -> tuple[str, ...]:
     if not history.deltas.channels:
         return ()
     held = history.values(history.line.rows[-1].id, history.deltas.channels)
@@ -242,7 +242,7 @@ def _unresolved(history: ThreadHistory) -> tuple[str, ...]:
     )
 
 
-def thinned_turns(history: ThreadHistory) -> frozenset[int]:
+def thinned_turns(history: History) -> frozenset[int]:
     """The turns of ``thinned`` gaps, by narrow rows and versions alone: their end is kept, and not all their steps."""
     found = _Gaps(history)
     kinds = [
@@ -257,7 +257,7 @@ def thinned_turns(history: ThreadHistory) -> frozenset[int]:
 class _Gaps:
     """What is read once for the gaps of one line."""
 
-    def __init__(self, history: ThreadHistory) -> None:
+    def __init__(self, history: History) -> None:
         self.history = history
         self.line = history.line
         self.turns = history.turns

@@ -16,12 +16,12 @@ from turnstate_backends.payload import decode
 from turnstate_backends.values import Stored
 
 if TYPE_CHECKING:
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
 
 _SHORT_TEXT = 200  # characters of a text field that can still stand for the question
 
 
-def inputs_of(history: ThreadHistory) -> list[Question]:
+def inputs_of(history: History) -> list[Question]:
     """Each input of the line as a question; its row and the one that its turn begins with are the same."""
     rows = history.line.rows
     return [
@@ -48,7 +48,7 @@ def input_rows(line: Line, steps: Sequence[Step], writes: Mapping[str, Sequence[
     return starts
 
 
-def _is_inherited(history: ThreadHistory, i: int) -> bool:
+def _is_inherited(history: History, i: int) -> bool:
     """Whether the turn of a first kept row had begun before it."""
     row = history.line.rows[i]
     if history.steps[i].arrival != "first" or row.source == "input":
@@ -56,7 +56,7 @@ def _is_inherited(history: ThreadHistory, i: int) -> bool:
     return bool(i) or history.line.front_dangling or not history.conversation.in_first_run(row.id)
 
 
-def _text(history: ThreadHistory, i: int) -> str | None:
+def _text(history: History, i: int) -> str | None:
     """An input's own short text fields."""
     is_input = history.line.rows[i].source == "input"
     fields = _spread_input(history, i) if is_input else _saved_input(history, i)
@@ -66,7 +66,7 @@ def _text(history: ThreadHistory, i: int) -> str | None:
     return "; ".join(f"{name}: {text}" for name, text in texts.items()) or None
 
 
-def _spread_input(history: ThreadHistory, i: int) -> dict[str, Any]:
+def _spread_input(history: History, i: int) -> dict[str, Any]:
     """From what ``__start__`` wrote, else from what still waits there."""
     row = history.line.rows[i]
     fields = {
@@ -80,7 +80,7 @@ def _spread_input(history: ThreadHistory, i: int) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {"input": value}
 
 
-def _saved_input(history: ThreadHistory, i: int) -> dict[str, Any]:
+def _saved_input(history: History, i: int) -> dict[str, Any]:
     """Of a run saved in one row: the channels written last in the step that spread its input."""
     row = history.line.rows[i]
     versions = history.store.versions(history.thread, history.ns, [row.id]).get(row.id, {})

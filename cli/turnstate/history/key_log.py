@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from turnstate.history.keys import Key
 from turnstate.history.log import Log, Logged, Span
 from turnstate.history.parts import readable
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate.history.versions import turns_of, versions_of
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def with_gaps(
     yield from ahead
 
 
-def gaps_of(history: ThreadHistory, span: Span | None = None) -> tuple[Gap, ...]:
+def gaps_of(history: History, span: Span | None = None) -> tuple[Gap, ...]:
     """The gaps of the line in which rows are gone that had been stored; read only where some are."""
     if not (history.line.front_missing or history.line.seams):
         return ()

@@ -21,7 +21,7 @@ from turnstate.history.sealing import Sealing, is_encrypted, sealing_of
 from turnstate.history.sharing import shared_values
 from turnstate.history.steps import ERROR, INTERRUPT, by_checkpoint, node_of
 from turnstate.history.summary import summary_of, type_of
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate.history.turns import Turn, Turns, stopped_at
 from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key, versions_of
 from turnstate_backends.interface import WHOLE, Write
@@ -168,7 +168,7 @@ class KeyRow(Struct, frozen=True):
     plain: bool = False
 
 
-def turn_report(history: ThreadHistory) -> TurnReport:
+def turn_report(history: History) -> TurnReport:
     """The turns of the history's line."""
     from turnstate.history.gaps import thinned_turns
 
@@ -197,7 +197,7 @@ def turn_report(history: ThreadHistory) -> TurnReport:
 
 
 def _turn_row(
-    history: ThreadHistory,
+    history: History,
     turn: Turn,
     times: Sequence[datetime | None],
     written: Mapping[int, tuple[str, ...]],
@@ -219,7 +219,7 @@ def _turn_row(
     )
 
 
-def _stops(history: ThreadHistory) -> dict[int, tuple[Stop, ...]]:
+def _stops(history: History) -> dict[int, tuple[Stop, ...]]:
     """Turn → what stopped it. Only the rows of the turns that were stopped are asked about."""
     line = history.line
     stopped = {
@@ -251,7 +251,7 @@ def _stops_of(write: Write) -> Iterator[Stop]:
         yield Stop("interrupt", node_of(write), known["value"], id if isinstance(id, str) else None)
 
 
-def _begins(history: ThreadHistory, turn: Turn, first: int) -> bool:
+def _begins(history: History, turn: Turn, first: int) -> bool:
     """Whether the first row kept of a turn is the one that it began with, and not that of a whole run."""
     row = history.line.rows[first]
     if turn.inherited:
@@ -259,7 +259,7 @@ def _begins(history: ThreadHistory, turn: Turn, first: int) -> bool:
     return row.source == "input" or history.steps[first].arrival not in ("first", "run")
 
 
-def _keys_by_turn(history: ThreadHistory) -> dict[int, tuple[str, ...]]:
+def _keys_by_turn(history: History) -> dict[int, tuple[str, ...]]:
     """Turn → names of the keys written in it; a channel only where none of its entries was."""
     keys: dict[int, dict[Key, None]] = {}
     index = versions_by_key(history)
@@ -276,7 +276,7 @@ def _keys_by_turn(history: ThreadHistory) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def keys_at(history: ThreadHistory, place: Place, *, internal: bool = False) -> KeyReport:
+def keys_at(history: History, place: Place, *, internal: bool = False) -> KeyReport:
     """Every key that a row holds, by channel, entries in stored order, those that cannot be read included.
 
     Args:
@@ -313,7 +313,7 @@ def _never_written(stored: Stored | Absent, versions: Sequence[Version], place: 
 
 
 def _key_row(
-    history: ThreadHistory,
+    history: History,
     key: Key,
     name: str,
     stored: Stored | Absent,

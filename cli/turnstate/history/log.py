@@ -19,7 +19,7 @@ from turnstate.history.endings import ending_backwards, ending_forwards
 from turnstate.history.keys import Key
 from turnstate.history.parts import Change, Part, change_of, equal_if_stored, is_news
 from turnstate.history.steps import RESUME
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate.history.versions import Version, is_lost, versions_by_key
 from turnstate_backends import heads
 from turnstate_backends.interface import WHOLE
@@ -91,7 +91,7 @@ class Log:
         internal: LangGraph's own channels too.
     """
 
-    def __init__(self, history: ThreadHistory, *, internal: bool = False) -> None:
+    def __init__(self, history: History, *, internal: bool = False) -> None:
         self.history = history
         self.internal = internal
         self._rereads: dict[int, set[str]] = {}
@@ -411,7 +411,7 @@ class Log:
         )
 
 
-def span_of(history: ThreadHistory, first: int, last: int) -> Span | None:
+def span_of(history: History, first: int, last: int) -> Span | None:
     """The rows of the turns ``first`` to ``last``, with those that hold the state as they ended.
 
     Returns:

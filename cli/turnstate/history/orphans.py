@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from turnstate.history.ids import id_step, id_time
 from turnstate.history.steps import by_checkpoint, is_outside, is_update_task, node_of
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.interface import Write
 from turnstate_backends.values import Stored
 
@@ -36,12 +36,12 @@ class OrphanedWrite(Struct, frozen=True):
     stored: Stored
 
 
-def orphaned(history: ThreadHistory) -> list[str]:
+def orphaned(history: History) -> list[str]:
     """The checkpoints that are not kept and have writes, on whatever line, by id."""
     return sorted(set(history.writes) - set(history.forest.rows))
 
 
-def orphaned_writes(history: ThreadHistory, *, internal: bool = False) -> Iterator[OrphanedWrite]:
+def orphaned_writes(history: History, *, internal: bool = False) -> Iterator[OrphanedWrite]:
     """What hangs on them, in the order of LangGraph; the payloads of one checkpoint are held at a time.
 
     Args:

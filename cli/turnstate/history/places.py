@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnstate.history.orphans import orphaned
 from turnstate.history.phrases import counted
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate.history.times import iso
 from turnstate.history.turns import Turn
 
@@ -45,7 +45,7 @@ class Miss(Struct, frozen=True):
     turn: int | None = None
 
 
-def turn_place(history: ThreadHistory, number: int, *, at_start: bool = False) -> Place | Miss:
+def turn_place(history: History, number: int, *, at_start: bool = False) -> Place | Miss:
     """The row with the state as turn ``number`` ended, or as it began.
 
     Args:
@@ -69,7 +69,7 @@ def turn_place(history: ThreadHistory, number: int, *, at_start: bool = False) -
     return Place(row, wanted, at_start)
 
 
-def _start_row(history: ThreadHistory, turn: Turn) -> int | None:
+def _start_row(history: History, turn: Turn) -> int | None:
     """The turn's own input row, which holds the state it found; else the row where the turn before it ended."""
     if turn.first is not None and history.line.rows[turn.first].source == "input" and not turn.inherited:
         return turn.first
@@ -77,14 +77,14 @@ def _start_row(history: ThreadHistory, turn: Turn) -> int | None:
     return history.turns.turns[first_of_its_input - 1].end
 
 
-def _never_recorded(history: ThreadHistory, turn: int) -> bool:
+def _never_recorded(history: History, turn: int) -> bool:
     """Whether turn 0 is meant and no row ever held it, as ``durability="exit"`` has it."""
     line = history.line
     cleared = line.front_missing and not line.front_dangling
     return turn == 0 and cleared and history.conversation.in_first_run(line.rows[0].id)
 
 
-def _retained_words(history: ThreadHistory, turn: Turn, *, at_start: bool) -> str:
+def _retained_words(history: History, turn: Turn, *, at_start: bool) -> str:
     if at_start and turn.retained:
         return pruned_words(history, f"the start of turn {turn.number} was pruned, its end is kept")
     more = "" if turn.last is None else f"; the last row kept of it is {history.line.rows[turn.last].id}"
@@ -92,13 +92,13 @@ def _retained_words(history: ThreadHistory, turn: Turn, *, at_start: bool) -> st
     return pruned_words(history, f"{what} was pruned", more)
 
 
-def checkpoint_place(history: ThreadHistory, checkpoint: str) -> Place:
+def checkpoint_place(history: History, checkpoint: str) -> Place:
     """A row of the line by its whole id."""
     row = history.line.index[checkpoint]
     return Place(row, max(history.turns.at_row(row)), named="checkpoint")
 
 
-def time_place(history: ThreadHistory, moment: datetime) -> Place | Miss:
+def time_place(history: History, moment: datetime) -> Place | Miss:
     """The row that was the line's last at a moment."""
     times = history.row_times()
     rows = [i for i, time in enumerate(times) if time is not None and time <= moment]
@@ -112,7 +112,7 @@ def time_place(history: ThreadHistory, moment: datetime) -> Place | Miss:
     return Miss("no_such_turn", f"the thread began at {iso(first)}")
 
 
-def turns_had(history: ThreadHistory) -> str:
+def turns_had(history: History) -> str:
     """How many turns the line has had, and how sure that is: ``the branch has had at least 2 turns``."""
     sure = {"exact": "", "at_least": "at least ", "estimate": "about "}[history.turns.total_is]
     what = "branch" if history.is_branch else "thread"
@@ -124,7 +124,7 @@ def end_words(turn: int) -> str:
     return f"the end of turn {turn}" if turn else "the state before the first question"
 
 
-def pruned_words(history: ThreadHistory, what: str, more: str = "") -> str:
+def pruned_words(history: History, what: str, more: str = "") -> str:
     """What was pruned, what can still be read, and what else may tell."""
     can = ", ".join(map(str, history.turns.retained)) or "none"
     words = f"{what}; turns that can be read: {can}{more}"

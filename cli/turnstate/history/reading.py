@@ -17,7 +17,7 @@ from turnstate.history.phrases import counted
 from turnstate.history.places import Miss, Place, place_words
 from turnstate.history.sealing import is_encrypted
 from turnstate.history.sharing import shared_with
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate.history.versions import Version, Written, latest, turns_of, versions_by_key, versions_of
 from turnstate_backends.interface import WHOLE, damage_of
 from turnstate_backends.payload import decode
@@ -93,7 +93,7 @@ class Reading(Struct, frozen=True):
 
 
 def read(
-    history: ThreadHistory, name: str, place: Place | Miss, *, internal: bool = False, reveal: bool = False
+    history: History, name: str, place: Place | Miss, *, internal: bool = False, reveal: bool = False
 ) -> Reading:
     """One key's value at a place.
 
@@ -113,7 +113,7 @@ def read(
 
 
 def read_all(
-    history: ThreadHistory, pattern: str, place: Place | Miss, *, internal: bool = False, reveal: bool = False
+    history: History, pattern: str, place: Place | Miss, *, internal: bool = False, reveal: bool = False
 ) -> list[Reading]:
     """Every key that matches a glob and has a value at a place, by channel, entries in stored order.
 
@@ -135,7 +135,7 @@ def read_all(
     ]
 
 
-def _missed(history: ThreadHistory, name: str, miss: Miss) -> Reading:
+def _missed(history: History, name: str, miss: Miss) -> Reading:
     return Reading(
         miss.outcome,
         name,
@@ -146,7 +146,7 @@ def _missed(history: ThreadHistory, name: str, miss: Miss) -> Reading:
     )
 
 
-def _state(history: ThreadHistory, place: Place, name: str | None) -> Mapping[str, Stored | Absent]:
+def _state(history: History, place: Place, name: str | None) -> Mapping[str, Stored | Absent]:
     """The payloads of a row; of one channel only where ``name`` is that of a channel."""
     checkpoint = history.line.rows[place.row].id
     if name is not None and not key_names.is_glob(name):
@@ -157,7 +157,7 @@ def _state(history: ThreadHistory, place: Place, name: str | None) -> Mapping[st
 
 
 def _read_at(
-    history: ThreadHistory,
+    history: History,
     name: str,
     place: Place,
     state: Mapping[str, Stored | Absent],
@@ -193,7 +193,7 @@ def _read_at(
     return replace(base, value=shown, entry=item if has_entry else None, has_entry=has_entry)
 
 
-def at_place(history: ThreadHistory, reading: Reading, place: Place) -> Reading:
+def at_place(history: History, reading: Reading, place: Place) -> Reading:
     """A reading as one of another place, up to which nothing touched the key."""
     turns = history.turns
     return replace(
@@ -208,13 +208,13 @@ def at_place(history: ThreadHistory, reading: Reading, place: Place) -> Reading:
     )
 
 
-def _is_borrowed(history: ThreadHistory, place: Place) -> bool:
+def _is_borrowed(history: History, place: Place) -> bool:
     turn = history.turns.turns[place.turn or 0]
     return turn.number > 0 and turn.end == place.row and turn.borrowed
 
 
 def _not_here(
-    history: ThreadHistory,
+    history: History,
     name: str,
     place: Place,
     base: Reading,
@@ -244,9 +244,7 @@ def _not_here(
     return _without_value(history, base, place, versions)
 
 
-def absent_at(
-    history: ThreadHistory, name: str, key: Key, place: Place, versions: Sequence[Version]
-) -> Reading:
+def absent_at(history: History, name: str, key: Key, place: Place, versions: Sequence[Version]) -> Reading:
     """The reading of a key that is known, and that a place has nothing of.
 
     Args:
@@ -260,9 +258,7 @@ def absent_at(
     return _without_value(history, _with_versions(history, base, key, place, versions), place, versions)
 
 
-def _without_value(
-    history: ThreadHistory, base: Reading, place: Place, versions: Sequence[Version]
-) -> Reading:
+def _without_value(history: History, base: Reading, place: Place, versions: Sequence[Version]) -> Reading:
     if any(version.row <= place.row for version in versions):
         words = f"written before, and no longer there as of {place_words(place)}"
         return replace(base, outcome="removed", message=words)
@@ -273,7 +269,7 @@ def _without_value(
 
 
 def _known(
-    history: ThreadHistory,
+    history: History,
     state: Mapping[str, Stored | Absent],
     index: Mapping[Key, Sequence[Version]],
     *,
@@ -308,7 +304,7 @@ def _no_such_key(base: Reading, name: str, known: Collection[Key], *, own: bool)
 
 
 def _with_versions(
-    history: ThreadHistory, base: Reading, key: Key, place: Place, versions: Sequence[Version]
+    history: History, base: Reading, key: Key, place: Place, versions: Sequence[Version]
 ) -> Reading:
     written = turns_of(history, versions)
     return replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends.interface import Write
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
@@ -32,7 +32,7 @@ class Sealing(Struct, frozen=True):
     why: str | None
 
 
-def sealing_of(history: ThreadHistory) -> Sealing | None:
+def sealing_of(history: History) -> Sealing | None:
     """How far the thread is encrypted; None where nothing of it is. Branches count, turns are the line's."""
     rows = history.forest.rows.values()
     writes = [write for found in history.writes.values() for write in found]
@@ -51,7 +51,7 @@ def sealing_of(history: ThreadHistory) -> Sealing | None:
     )
 
 
-def is_encrypted(history: ThreadHistory) -> bool:
+def is_encrypted(history: History) -> bool:
     """Whether anything of the thread is encrypted."""
     if any(row.encrypted for row in history.forest.rows.values()):
         return True
@@ -62,7 +62,7 @@ def _is_plain(write: Write) -> bool:
     return not write.value.encrypted and write.value.type not in _WITHOUT_CONTENT
 
 
-def _turns(history: ThreadHistory, plain: frozenset[str]) -> tuple[int, ...]:
+def _turns(history: History, plain: frozenset[str]) -> tuple[int, ...]:
     found: set[int] = set()
     for i, row in enumerate(history.line.rows):
         if row.id in plain or any(map(_is_plain, history.steps[i].writes or ())):
@@ -70,7 +70,7 @@ def _turns(history: ThreadHistory, plain: frozenset[str]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def why_unread(history: ThreadHistory) -> str | None:
+def why_unread(history: History) -> str | None:
     """Why the latest of what is encrypted cannot be read: a row, or a write where the rows are not encrypted.
 
     None where it can be read. Something of the thread must be encrypted.

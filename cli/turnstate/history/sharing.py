@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import takewhile
 
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 
 _Versions = Mapping[str, str]
 
 
-def shared_values(history: ThreadHistory) -> Mapping[tuple[str, str], tuple[str, ...]]:
+def shared_values(history: History) -> Mapping[tuple[str, str], tuple[str, ...]]:
     """(channel, version) → the checkpoints that each made it, in id order, wherever several did."""
     forest, store = history.forest, history.store
     if not store.shares_values or not any(len(found) > 1 for found in forest.children.values()):
@@ -35,7 +35,7 @@ def shared_values(history: ThreadHistory) -> Mapping[tuple[str, str], tuple[str,
     return {made: tuple(rows) for made, rows in makers.items() if len(rows) > 1}
 
 
-def shared_with(history: ThreadHistory, channel: str, checkpoint: str) -> tuple[str, ...]:
+def shared_with(history: History, channel: str, checkpoint: str) -> tuple[str, ...]:
     """The checkpoints on other branches that wrote the version of a row's channel before the row's own line did."""
     shared = shared_values(history)
     if not shared:

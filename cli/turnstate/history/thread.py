@@ -33,7 +33,7 @@ _HEAD = 1024  # bytes of each write: the class of a message, or the names in a s
 _QUOTES = 5  # bytes at most around a text: two in JSON, a header of up to five in msgpack
 
 
-class ThreadHistory:
+class History:
     """A namespace of a thread along one line.
 
     Args:
@@ -67,9 +67,9 @@ class ThreadHistory:
         self.versions: dict[tuple[frozenset[str] | None, bool], Mapping[Key, Sequence[Version]]] = {}
         """What :func:`turnstate.history.versions.versions_by_key` has worked out."""
 
-    def along(self, tip: str) -> ThreadHistory:
+    def along(self, tip: str) -> History:
         """The same namespace, counted the same way, along the line that ends in ``tip``; rows are not read again."""
-        other = ThreadHistory(
+        other = History(
             self.store,
             self.thread,
             self.ns,

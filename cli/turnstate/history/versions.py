@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from turnstate.history.keys import Key, entries_of, entry_name, is_empty_mapping, named_entries
 from turnstate.history.steps import Step
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate_backends import heads
 from turnstate_backends.interface import Write
 from turnstate_backends.values import Absent, Stored
@@ -55,7 +55,7 @@ class Written(Struct, frozen=True):
     inferred: bool
 
 
-def latest(history: ThreadHistory, versions: Sequence[Version], row: int) -> Written | None:
+def latest(history: History, versions: Sequence[Version], row: int) -> Written | None:
     """The last of some versions up to a row of the line.
 
     Of several tasks that wrote in one step, LangGraph applies the one with the greatest path last
@@ -81,7 +81,7 @@ def _applied_at(version: Version, node: str | None) -> str:
 
 
 def versions_by_key(
-    history: ThreadHistory, channels: Collection[str] | None = None, *, at: int | None = None
+    history: History, channels: Collection[str] | None = None, *, at: int | None = None
 ) -> Mapping[Key, Sequence[Version]]:
     """Every version of every key along the line, oldest first; worked out once per thread and set of channels.
 
@@ -99,7 +99,7 @@ def versions_by_key(
 
 
 def _every_version(
-    history: ThreadHistory, channels: Collection[str] | None, *, believed: bool
+    history: History, channels: Collection[str] | None, *, believed: bool
 ) -> dict[Key, list[Version]]:
     tip = _Tip(history, channels)
     index: dict[Key, list[Version]] = {}
@@ -114,7 +114,7 @@ def _every_version(
     return index
 
 
-def _borne_out(history: ThreadHistory, channels: Collection[str] | None, rows: Collection[int]) -> bool:
+def _borne_out(history: History, channels: Collection[str] | None, rows: Collection[int]) -> bool:
     """Whether channels still have, at some rows, the version of the last step whose writes name them, or no value."""
     told: list[tuple[str, int, int]] = []
     for row in rows:
@@ -149,7 +149,7 @@ def versions_of(index: Mapping[Key, Sequence[Version]], key: Key) -> Sequence[Ve
     return found if found or key.entry is None else index.get(Key(key.channel), ())
 
 
-def turns_of(history: ThreadHistory, versions: Iterable[Version]) -> tuple[int, ...]:
+def turns_of(history: History, versions: Iterable[Version]) -> tuple[int, ...]:
     """The turns in which versions were written, each once, ascending; of lost ones that cannot be told."""
     rows = {version.row for version in versions if not version.lost}
     return tuple(sorted({n for row in rows for n in history.turns.at_row(row)}))
@@ -158,7 +158,7 @@ def turns_of(history: ThreadHistory, versions: Iterable[Version]) -> tuple[int, 
 class _Tip:
     """What the line's last row holds, to tell mappings from other channels; read when it is first needed."""
 
-    def __init__(self, history: ThreadHistory, channels: Collection[str] | None) -> None:
+    def __init__(self, history: History, channels: Collection[str] | None) -> None:
         self.history = history
         self._channels = channels
         self._entries: dict[str, frozenset[str] | None] = {}
@@ -189,7 +189,7 @@ class _Tip:
 
 
 def _writes_along(
-    history: ThreadHistory,
+    history: History,
     channels: Collection[str] | None,
     tip: _Tip,
     empty: list[tuple[int, Write]],
@@ -216,7 +216,7 @@ def _writes_along(
             yield Key(write.channel), version
 
 
-def is_lost(history: ThreadHistory, i: int) -> bool:
+def is_lost(history: History, i: int) -> bool:
     """Whether what a first kept row holds anew may be older: turns or rows before it are gone."""
     line = history.line
     if i == 0:
@@ -229,7 +229,7 @@ def is_lost(history: ThreadHistory, i: int) -> bool:
 
 
 def _merged_nothing(
-    history: ThreadHistory, tip: _Tip, index: Mapping[Key, list[Version]], i: int, write: Write
+    history: History, tip: _Tip, index: Mapping[Key, list[Version]], i: int, write: Write
 ) -> bool:
     """An empty mapping that was merged into others wrote nothing; one that replaced them did.
 
@@ -249,7 +249,7 @@ class _NamedEntries:
     reducer takes something else than a mapping of entries, the mapping before and after tells.
     """
 
-    def __init__(self, history: ThreadHistory, channels: Collection[str] | None, tip: _Tip) -> None:
+    def __init__(self, history: History, channels: Collection[str] | None, tip: _Tip) -> None:
         self.history = history
         self._channels = channels
         self._tip = tip
@@ -312,9 +312,7 @@ class _NamedEntries:
 class _UnknownSteps:
     """What must have been written in steps whose write rows are gone or could be another branch's."""
 
-    def __init__(
-        self, history: ThreadHistory, steps: Sequence[Step], channels: Collection[str] | None
-    ) -> None:
+    def __init__(self, history: History, steps: Sequence[Step], channels: Collection[str] | None) -> None:
         self.history = history
         self.channels = channels
         around = {

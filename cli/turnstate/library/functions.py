@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from turnstate.history import gaps as gap_walk
     from turnstate.history import log as log_walk
     from turnstate.history.keys import Key as KeyName
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
 
 _Answer = TypeVar("_Answer")
 
@@ -78,7 +78,7 @@ def turns(
 ) -> Turns:
     """Each turn of a thread, those that were pruned included; see this module for the arguments."""
 
-    def answer(history: ThreadHistory) -> Turns:
+    def answer(history: History) -> Turns:
         from turnstate.history.listing import turn_report
 
         report = turn_report(history)
@@ -137,7 +137,7 @@ def keys(
 
     when = _when(turn, False, checkpoint, at)
 
-    def answer(history: ThreadHistory) -> Keys:
+    def answer(history: History) -> Keys:
         from turnstate.history.listing import keys_at
 
         history, place = place_asked(history, when)
@@ -217,7 +217,7 @@ def read(
 
     when = _when(turn, at_start, checkpoint, at)
 
-    def answer(history: ThreadHistory) -> Reading:
+    def answer(history: History) -> Reading:
         history, place = place_asked(history, when)
         try:
             found = walk(history, key, place, internal=internal)
@@ -290,7 +290,7 @@ def log(
     """
     with_values = key is not None if values is None else values
 
-    def answer(history: ThreadHistory) -> Log:
+    def answer(history: History) -> Log:
         from turnstate.history import log as walk
         from turnstate.history.asked import logged_key, turns_span
         from turnstate.history.key_log import KeyLog
@@ -361,7 +361,7 @@ def diff(
         StoreError: The store cannot be read, or two channels have an entry of that name.
     """
 
-    def answer(history: ThreadHistory) -> Diff:
+    def answer(history: History) -> Diff:
         from turnstate.history.asked import changes_asked, ends_of_turn, ends_of_turns
 
         ends = ends_of_turn(history, turns) if isinstance(turns, int) else ends_of_turns(history, *turns)
@@ -397,7 +397,7 @@ def gaps(
 ) -> Gaps:
     """Which turns and steps of a thread are no longer retained; see this module for the arguments."""
 
-    def answer(history: ThreadHistory) -> Gaps:
+    def answer(history: History) -> Gaps:
         from turnstate.history.gaps import gap_report
 
         report = gap_report(history)
@@ -427,7 +427,7 @@ def gaps(
 def _answered(
     store: Store,
     thread: str,
-    answer: Callable[[ThreadHistory], _Answer],
+    answer: Callable[[History], _Answer],
     miss: Callable[[Any, str, dict[str, Any]], _Answer],
     namespace: str,
     branch: str | None,

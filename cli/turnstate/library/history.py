@@ -13,7 +13,7 @@ from turnstate.library.worker import in_thread
 
 if TYPE_CHECKING:
     from turnstate.history.keys import Key
-    from turnstate.history.thread import ThreadHistory as Walk
+    from turnstate.history.thread import History
     from turnstate_backends.values import Absent, Stored
 
 _T = TypeVar("_T")
@@ -81,7 +81,7 @@ class CheckpointHistory:
             Snapshot("no_such_thread", never, turn, {}, None, 0, ()),
         )
 
-    async def _told(self, thread: str, work: Callable[[Walk], _T], never: _T) -> _T:
+    async def _told(self, thread: str, work: Callable[[History], _T], never: _T) -> _T:
         """What a store that is open for this call alone tells of a thread; ``never`` of one that is not there."""
         loop = asyncio.get_running_loop()
 
@@ -101,7 +101,7 @@ class CheckpointHistory:
         return await in_thread(told)
 
 
-def _snapshots(walk: Walk) -> Snapshots:
+def _snapshots(walk: History) -> Snapshots:
     ends = {turn.number: turn.end for turn in walk.turns.turns[1:] if turn.end is not None}
     ids = {row: walk.line.rows[row].id for row in sorted(set(ends.values()))}
     states = _States(walk)
@@ -110,7 +110,7 @@ def _snapshots(walk: Walk) -> Snapshots:
     return Snapshots(turns, walk.turns.total)
 
 
-def _snapshot(walk: Walk, number: int) -> Snapshot:
+def _snapshot(walk: History, number: int) -> Snapshot:
     from turnstate.history.places import Miss, turn_place
     from turnstate_backends.interface import damage_of
 
@@ -130,7 +130,7 @@ def _snapshot(walk: Walk, number: int) -> Snapshot:
 class _States:
     """States as entries by key; what stays the same from one to the next is decoded once, and shared."""
 
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, walk: History) -> None:
         self._walk = walk
         self._before: dict[str, tuple[Stored | Absent, tuple[tuple[Key, Any], ...]]] = {}
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from turnstate_backends.interface import StoreError
 
 if TYPE_CHECKING:
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
     from turnstate.history.turns import TurnsBy
     from turnstate_backends.interface import Store as Backend
     from turnstate_backends.saver_open import Saver
@@ -70,7 +70,7 @@ class Store:
         self._caller: Caller | None = None
         self._closing = False
         self._closed = False
-        self._last: tuple[tuple[object, ...], ThreadHistory] | None = None
+        self._last: tuple[tuple[object, ...], History] | None = None
         with self._errors():
             self._backend = _opened(source, schema, loop)
         self.name = self._backend.name
@@ -100,7 +100,7 @@ class Store:
         branch: str | None,
         messages: str | None,
         turns_by: TurnsBy | None,
-    ) -> ThreadHistory:
+    ) -> History:
         """A thread; the one that was asked about last is at hand, as long as its rows cannot have changed.
 
         Raises:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from turnstate.history.changes import DiffReport
     from turnstate.history.chart import Chart
     from turnstate.history.reading import Reading
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
     from turnstate.history.turns import Turns, TurnsBy
     from turnstate_backends.interface import Store
 
@@ -106,7 +106,7 @@ class Source:
         with self._turn, open_store(self._address, schema=self._schema) as store:
             yield store
 
-    def history(self, store: Store, line: Line) -> ThreadHistory:
+    def history(self, store: Store, line: Line) -> History:
         """A thread of the store.
 
         Raises:
@@ -156,7 +156,7 @@ class Source:
         from turnstate.history.listing import keys_at
         from turnstate.render.documents import keys_document
 
-        def document(history: ThreadHistory) -> Document:
+        def document(history: History) -> Document:
             history, place = place_asked(history, when)
             report = keys_at(history, found_place(history, place))
             if (damage := report.damage) and damage.absence:
@@ -241,7 +241,7 @@ class Source:
         from turnstate.history.asked import changes_asked, ends_of_turn, ends_of_turns
         from turnstate.render.diff import diff_document
 
-        def document(history: ThreadHistory) -> Document:
+        def document(history: History) -> Document:
             both = (
                 ends_of_turns(history, *ends) if ends else ends_of_turn(history, -1 if turn is None else turn)
             )
@@ -260,7 +260,7 @@ class Source:
     # What they share.
 
     def _of_thread(
-        self, line: Line, schema: str, document: Callable[[ThreadHistory], Document], **fields: object
+        self, line: Line, schema: str, document: Callable[[History], Document], **fields: object
     ) -> Answer:
         def work() -> Answer:
             with self.opened() as store:
@@ -314,7 +314,7 @@ def _encoded(document: Any) -> bytes:
     return json_text(document).encode()
 
 
-def _reading(history: ThreadHistory, key: str, place: Any) -> Reading:
+def _reading(history: History, key: str, place: Any) -> Reading:
     from turnstate.history.asked import ambiguous
     from turnstate.history.keys import AmbiguousKey
     from turnstate.history.reading import read
@@ -344,7 +344,7 @@ def reading_text(reading: Reading, turns: Turns) -> Document:
     return printed(lambda screen: write_reading(screen, reading, turns, titled=False))
 
 
-def shown_document(history: ThreadHistory, reading: Reading, *, text: bool) -> Document:
+def shown_document(history: History, reading: Reading, *, text: bool) -> Document:
     """``turnstate.show/1``; with ``text`` and ``notes`` as the command prints them."""
     from turnstate.render.documents import show_document
 
@@ -360,7 +360,7 @@ def diff_text(report: DiffReport) -> Document:
     return printed(lambda screen: write_diff(screen, report, context=None, side_by_side=False))
 
 
-def charted(history: ThreadHistory) -> Document:
+def charted(history: History) -> Document:
     """``turnstate.chart/1`` of a thread, with what the page needs besides."""
     from turnstate.history.chart import chart_of
     from turnstate.history.log import Log
@@ -368,7 +368,7 @@ def charted(history: ThreadHistory) -> Document:
     return chart_fields(history, chart_of(Log(history)))
 
 
-def chart_fields(history: ThreadHistory, chart: Chart) -> Document:
+def chart_fields(history: History, chart: Chart) -> Document:
     """``turnstate.chart/1``; ``legend`` are its signs, ``notes`` what must not be left unsaid of the thread."""
     from turnstate.history.gaps import gap_report
     from turnstate.render.chart import chart_document, legend_fields

@@ -29,7 +29,7 @@ from turnstate_backends.interface import StoreError
 if TYPE_CHECKING:
     from turnstate.history.keys import Key
     from turnstate.history.log import Log, Span
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
 
 
 class Answer(Struct, frozen=True):
@@ -142,7 +142,7 @@ class Desk:
     def _answer(self, tool: tools.Tool, asked: Any) -> Document:
         if isinstance(asked, tools.Threads):
             return self._threads(asked)
-        answer: Callable[[Any, ThreadHistory], Document] = getattr(self, f"_{tool.name}")
+        answer: Callable[[Any, History], Document] = getattr(self, f"_{tool.name}")
         try:
             self._allowed.must_have_thread(asked.thread)
             with self._source.opened() as store:
@@ -173,7 +173,7 @@ class Desk:
         document = {"threads": documents, **_cut(len(wanted), rows, "first")}
         return fitted(document, self._caps, ask="Give a pattern, such as user-42*.", rows="threads")
 
-    def _turns(self, asked: tools.Turns, history: ThreadHistory) -> Document:
+    def _turns(self, asked: tools.Turns, history: History) -> Document:
         from turnstate.history.listing import turn_report
         from turnstate.render.documents import turns_document
 
@@ -197,7 +197,7 @@ class Desk:
             keep="last",
         )
 
-    def _keys(self, asked: tools.Keys, history: ThreadHistory) -> Document:
+    def _keys(self, asked: tools.Keys, history: History) -> Document:
         from turnstate.history.asked import found_place, place_asked
         from turnstate.history.listing import keys_at
         from turnstate.render.documents import keys_document
@@ -209,7 +209,7 @@ class Desk:
         document = keys_document(self._allowed.listed(report, asked.key))
         return fitted(document, self._caps, ask="Give key, a pattern such as gazet/*.", rows="keys")
 
-    def _show(self, asked: tools.Show, history: ThreadHistory) -> Document:
+    def _show(self, asked: tools.Show, history: History) -> Document:
         from turnstate.history.asked import looked_into, place_asked, query_asked, readings_asked
         from turnstate.history.keys import is_glob
         from turnstate.render.documents import readings_document, show_document
@@ -232,7 +232,7 @@ class Desk:
         document = readings_document(asked.thread, asked.namespace, asked.key, found)
         return fitted(document, self._caps, ask="Ask for one key, or a narrower pattern.", rows="readings")
 
-    def _named(self, history: ThreadHistory, key: str) -> list[str]:
+    def _named(self, history: History, key: str) -> list[str]:
         """The names by which to read what a name means, where not everything may be shown."""
         if not self._allowed.keys:
             return [key]
@@ -241,7 +241,7 @@ class Desk:
         found = Versions(history)
         return [found.name(each) for each in self._allowed.asked(found, key)]
 
-    def _log(self, asked: tools.Log, history: ThreadHistory) -> Document:
+    def _log(self, asked: tools.Log, history: History) -> Document:
         from turnstate.history.asked import turns_span
         from turnstate.history.log import Log as Versions
 
@@ -282,10 +282,10 @@ class Desk:
         for entry in log:
             if not isinstance(entry, Logged):
                 gaps.append(render.gap_document(entry))
+            elif asked.newest_first and len(versions) > rows:
+                continue  # gaps may follow
             elif not some or self._allowed.key(entry.key):
                 versions.append(lightened(render.version_document(entry, shown), caps))
-                if len(versions) > rows and asked.newest_first:
-                    break
         which: Which = "first" if asked.newest_first else "last"
         kept = list(versions)
         document = {
@@ -297,7 +297,7 @@ class Desk:
         ask = "Give a key, first_turn and last_turn, a limit, or values false; show tells one value, with a query."
         return fitted(document, caps, ask=ask, rows="versions", keep=which)
 
-    def _diff(self, asked: tools.Diff, history: ThreadHistory) -> Document:
+    def _diff(self, asked: tools.Diff, history: History) -> Document:
         from turnstate.history.asked import changes_asked, ends_of_turn, ends_of_turns
         from turnstate.history.keys import is_glob
         from turnstate.render.diff import diff_document
@@ -312,14 +312,15 @@ class Desk:
         else:
             old, new = ends_of_turn(history, -1 if asked.turn is None else asked.turn)
         key = asked.key
-        if key is not None and not is_glob(key):
-            (key,) = self._named(history, key)
+        if key is not None:
+            names = self._named(history, key)
+            key = key if is_glob(key) else names[0]
         report = self._allowed.changes(changes_asked(old, new, key))
         document = diff_document(report, detail="full" if asked.values else "stat")
         ask = "Give a key, a turn, or values false; show tells one value, with a query."
         return fitted(document, self._caps, ask=ask, rows="changes")
 
-    def _gaps(self, asked: tools.Gaps, history: ThreadHistory) -> Document:
+    def _gaps(self, asked: tools.Gaps, history: History) -> Document:
         from turnstate.history.gaps import gap_report
         from turnstate.render.gaps import gaps_document
 

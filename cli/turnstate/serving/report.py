@@ -24,7 +24,7 @@ from turnstate.history.places import Miss, Place, turn_place
 from turnstate.history.reading import Reading, absent_at, at_place, read
 from turnstate.history.sealing import is_encrypted
 from turnstate.history.sharing import shared_with
-from turnstate.history.thread import ThreadHistory
+from turnstate.history.thread import History
 from turnstate.render.documents import Document, present, turns_document
 from turnstate.render.values import json_text
 from turnstate.serving.answers import chart_fields, diff_text, reading_text
@@ -83,7 +83,7 @@ class _Values:
         return _Version(kept, place, f"only {len(kept)} of its {len(text)} characters are in this report")
 
 
-def report_of(history: ThreadHistory, span: Span | None, *, about: str) -> Report:
+def report_of(history: History, span: Span | None, *, about: str) -> Report:
     """A thread, or some turns of it, as a page of its own.
 
     Args:
@@ -135,7 +135,7 @@ def _latest(chart: Chart, most: int) -> Chart:
 
 
 def _cells(
-    history: ThreadHistory, log: Log, chart: Chart, row: ChartRow, values: _Values
+    history: History, log: Log, chart: Chart, row: ChartRow, values: _Values
 ) -> tuple[list[Document], list[_Version]]:
     """What each turn reads as, as ``show`` has it, and the values.
 
@@ -175,7 +175,7 @@ def _cells(
 
 
 def _diffs(
-    history: ThreadHistory, chart: Chart, versions: Sequence[Sequence[_Version]]
+    history: History, chart: Chart, versions: Sequence[Sequence[_Version]]
 ) -> tuple[list[dict[str, str]], int]:
     """The differences between versions of a key, those between neighbours first; and how many are left out."""
     found: list[dict[str, str]] = [{} for _ in chart.rows]
