@@ -42,6 +42,7 @@ Exit codes: 0 stdin ended; 2 usage, or the port is taken; 130 ended by Ctrl-C.
 """
 
 _NEEDS = ("mcp",)
+_LEAST_BYTES = 4000  # what tells of an answer that most of it was left out
 
 
 def mcp(
@@ -82,7 +83,7 @@ def mcp(
 ) -> None:
     number = listening.port_number(port)
     rows = _at_least(1, max_rows, "--max-rows")
-    size = _at_least(1000, max_bytes, "--max-bytes")
+    size = _at_least(_LEAST_BYTES, max_bytes, "--max-bytes")
     if not http and (host != "127.0.0.1" or port != "8322" or allow_host):
         raise typer.BadParameter("--host, --port and --allow-host go with it.", param_hint="'--http'")
     listening.must_be_installed("mcp", _NEEDS)

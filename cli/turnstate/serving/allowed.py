@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from turnstate.history.gaps import Gap, GapReport
     from turnstate.history.listing import KeyReport, TurnReport
     from turnstate.history.log import Log
-    from turnstate.history.thread import ThreadHistory
+    from turnstate.history.thread import History
 
 
 class Allowed(Struct, frozen=True):
@@ -96,13 +96,14 @@ class Allowed(Struct, frozen=True):
         """Why something is not there, without the names of others that are."""
         if self.keys and missed.outcome == "no_such_key":
             return Missed("no_such_key", "the thread has no such key that this server shows")
-        if self.threads is not None and missed.outcome == "no_such_thread" and "nearest" in missed.fields:
-            return Missed("no_such_thread", "the store has no such thread")
+        others = missed.outcome == "no_such_thread" and "namespaces" not in missed.fields
+        if self.threads is not None and others:
+            return Missed("no_such_thread", "the store has no such thread that this server shows")
         return missed
 
     # Reports.
 
-    def turns(self, history: ThreadHistory, report: TurnReport) -> TurnReport:
+    def turns(self, history: History, report: TurnReport) -> TurnReport:
         """Turns without the texts of keys that may not be shown: questions, errors, what an interrupt asked."""
         if not self.keys:
             return report
