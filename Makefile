@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format fuzz fuzz-coverage soak bench record record-releases docs clean
+.PHONY: demo test browser check format fuzz fuzz-coverage soak bench record record-releases docs clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,6 +18,13 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2
+
+# For the tests of the page, which are skipped without one. Debian's and its kin's; elsewhere install Chromium yourself.
+browser:
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; \
+	} || echo "no Chromium, and none can be installed here: the tests of the page are skipped" >&2
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

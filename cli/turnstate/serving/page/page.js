@@ -318,6 +318,10 @@
     const title = by("detail-title");
     title.replaceChildren(isolated(row.key === "" ? "(empty)" : row.key),
       two ? ", from the end of turn " + numbers[0] + " to the end of turn " + numbers[1] : ", as turn " + numbers[0] + " ended");
+    by("outcome").className = ""; // nothing may stand under another cell's title
+    by("outcome").textContent = "Loading.";
+    by("values").replaceChildren();
+    by("detail-notes").replaceChildren();
     const readings = await Promise.all(numbers.map((number) => source.state(thread, row, number)));
     const diff = two && await source.diff(thread, row, ...numbers);
     if (mine !== asked) return;
