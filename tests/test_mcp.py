@@ -309,11 +309,18 @@ def test_a_channel_on_the_allow_list_shows_its_entries_and_itself() -> None:
     assert (entry["key"], entry["value"]) == (BBOX, [12.4, 55.5, 12.7, 55.8])
 
 
-def test_an_allowed_key_reads_as_without_a_list() -> None:
-    for call in (show(BBOX, turn=1), show(f"tool_state:{BBOX}", turn=9), show("gazet/*"), show(BBOX, turn=0)):
-        (free,) = documents(desk(store("demo-pruned")), call)
-        (listed,) = documents(desk(store("demo-pruned"), "gazet/*"), call)
-        assert {**listed, "key": free["key"]} == free
+@pytest.mark.parametrize("name", ["demo", "demo-pruned"])
+@pytest.mark.parametrize("key", [BBOX, f"tool_state:{BBOX}", "gazet/*", "gazet/none", "gazet/none*"])
+def test_an_allowed_key_reads_as_without_a_list(name: str, key: str) -> None:
+    calls = [show(key, turn=turn) for turn in (0, 1, 2, 3, 9)]
+    free = documents(desk(store(name)), *calls)
+    listed = documents(desk(store(name), "gazet/*"), *calls)
+    unnamed = {"key", "message", "nearest"}  # the shortest name; what else there is
+    for one, other in zip(free, listed, strict=True):
+        assert {k: v for k, v in other.items() if k not in unnamed} == {
+            k: v for k, v in one.items() if k not in unnamed
+        }
+    assert [each["outcome"] for each in listed if "outcome" in each][-1] == "no_such_turn"
 
 
 def test_a_thread_outside_the_pattern_is_neither_listed_nor_read_nor_named() -> None:

@@ -16,13 +16,19 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from anyio.from_thread import start_blocking_portal
+from mcp import Client
 
 import turnstate
 from http_client import client
 from recorded import Recording, scenarios
 from turnstate.commands import app, session
 from turnstate.history.thread import History
+from turnstate.serving.allowed import Allowed
 from turnstate.serving.answers import STATUSES, Line, Source
+from turnstate.serving.caps import Caps
+from turnstate.serving.desk import Desk
+from turnstate.serving.mcp import server
 from turnstate_backends.stores import open_store
 
 Answer = Mapping[str, Any]
@@ -81,9 +87,9 @@ def command_line(path: str) -> Iterator[Ask]:
 
 
 @contextmanager
-def http(path: str) -> Iterator[Ask]:
-    """``turnstate serve``, in this process; the store is opened once."""
-    with open_store(path) as store, pytest.MonkeyPatch.context() as patch, client(path) as server:
+def served_once(path: str) -> Iterator[None]:
+    """What a server reads is opened once, and each thread too."""
+    with open_store(path) as store, pytest.MonkeyPatch.context() as patch:
 
         @cache
         def history(_source: Source, _store: object, line: Line) -> History:
@@ -93,6 +99,13 @@ def http(path: str) -> Iterator[Ask]:
 
         patch.setattr(Source, "opened", lambda _source: nullcontext(store))
         patch.setattr(Source, "history", history)
+        yield
+
+
+@contextmanager
+def http(path: str) -> Iterator[Ask]:
+    """``turnstate serve``, in this process; the store is opened once."""
+    with served_once(path), client(path) as server:
 
         def ask(thread: str, key: str, turn: int) -> Answer:
             answer = server.get(f"/threads/{quote(thread, safe='')}/state/{quote(key, safe='')}?turn={turn}")
@@ -106,9 +119,31 @@ def http(path: str) -> Iterator[Ask]:
         yield ask
 
 
+@contextmanager
+def model(path: str) -> Iterator[Ask]:
+    """The tool ``show`` of ``turnstate mcp``, through the SDK's client; the store is opened once."""
+    desk = Desk(path, allowed=Allowed(), caps=Caps(100, 1 << 30), report=lambda *_: None)
+    with (
+        served_once(path),
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(Client(server(desk))) as caller,
+    ):
+
+        def ask(thread: str, key: str, turn: int) -> Answer:
+            result = portal.call(caller.call_tool, "show", {"thread": thread, "key": key, "turn": turn})
+            document = json.loads(result.content[0].text)
+            if result.is_error:
+                return {"refused": document["message"].partition(": ")[0]}
+            value = {"value": document["value"]} if "value" in document else {}
+            return {"outcome": document["outcome"], "checkpoint": document.get("checkpoint"), **value}
+
+        yield ask
+
+
 CALLERS: Mapping[str, Callable[[str], AbstractContextManager[Ask]]] = {
     "library": library,
     "command line": command_line,
+    "model": model,
     "http": http,
 }
 

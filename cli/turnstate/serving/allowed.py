@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from turnstate.history.gaps import Gap, GapReport
     from turnstate.history.listing import KeyReport, TurnReport
     from turnstate.history.log import Log
+    from turnstate.history.reading import Reading
     from turnstate.history.thread import History
+
+_NO_KEY = "the thread has no such key that this server shows"
 
 
 class Allowed(Struct, frozen=True):
@@ -41,6 +44,12 @@ class Allowed(Struct, frozen=True):
     def key(self, key: Key) -> bool:
         """Whether a key may be shown."""
         return not self.keys or any(matching(pattern, (key, Key(key.channel))) for pattern in self.keys)
+
+    def named(self, channel: str, name: str) -> bool:
+        """Whether the key of a channel may be shown that is addressed so: as the channel, its entry, or with both."""
+        if name == channel:
+            return self.channel(channel)
+        return self.key(Key(channel, name.removeprefix(f"{channel}:")))
 
     def channel(self, channel: str) -> bool:
         """Whether a channel may be shown as a whole."""
@@ -76,26 +85,33 @@ class Allowed(Struct, frozen=True):
             found = [key for key in logged_keys(log, name) if self.key(key)]
         except (Missed, Refused):
             found = []
-            if self._fits(name):
+            if self.fits(name):
                 raise
         if found:
             return found
         if is_glob(name):
-            raise Missed("no_such_key", f"no key that this server shows matches {name!r}")
+            raise Missed("no_such_key", _NO_KEY)
         raise Refused(
             f"key {name!r} is not shown here",
             f"this server shows keys that match {', '.join(map(repr, self.keys))}",
             "Ask keys for their names.",
         )
 
-    def _fits(self, name: str) -> bool:
+    def fits(self, name: str) -> bool:
+        """Whether a key of that name would be shown."""
         entry = name.partition(":")[2] or name
         return any(fnmatchcase(each, pattern) for each in (name, entry) for pattern in self.keys)
+
+    def reading(self, reading: Reading) -> Reading:
+        """A reading without the names of other keys than its own."""
+        if not self.keys or reading.outcome != "no_such_key":
+            return reading
+        return replace(reading, message=_NO_KEY, nearest=())
 
     def without_names(self, missed: Missed) -> Missed:
         """Why something is not there, without the names of others that are."""
         if self.keys and missed.outcome == "no_such_key":
-            return Missed("no_such_key", "the thread has no such key that this server shows")
+            return Missed("no_such_key", _NO_KEY)
         others = missed.outcome == "no_such_thread" and "namespaces" not in missed.fields
         if self.threads is not None and others:
             return Missed("no_such_thread", "the store has no such thread that this server shows")

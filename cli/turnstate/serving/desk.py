@@ -29,6 +29,8 @@ from turnstate_backends.interface import StoreError
 if TYPE_CHECKING:
     from turnstate.history.keys import Key
     from turnstate.history.log import Log, Span
+    from turnstate.history.places import Miss, Place
+    from turnstate.history.reading import Reading
     from turnstate.history.thread import History
 
 
@@ -210,14 +212,13 @@ class Desk:
         return fitted(document, self._caps, ask="Give key, a pattern such as gazet/*.", rows="keys")
 
     def _show(self, asked: tools.Show, history: History) -> Document:
-        from turnstate.history.asked import looked_into, place_asked, query_asked, readings_asked
+        from turnstate.history.asked import looked_into, place_asked, query_asked
         from turnstate.history.keys import is_glob
         from turnstate.render.documents import readings_document, show_document
 
         expression = None if asked.query is None else query_asked(asked.query)
         history, place = place_asked(history, asked.when)
-        names = self._named(history, asked.key)
-        readings = [each for name in names for each in readings_asked(history, name, place)]
+        readings = self._readings(history, asked.key, place)
         if expression is not None:
             readings = [looked_into(reading, expression) for reading in readings]
         turns = history.turns
@@ -231,6 +232,23 @@ class Desk:
             return fitted(found[0], self._caps, ask=ask)
         document = readings_document(asked.thread, asked.namespace, asked.key, found)
         return fitted(document, self._caps, ask="Ask for one key, or a narrower pattern.", rows="readings")
+
+    def _readings(self, history: History, key: str, place: Place | Miss) -> list[Reading]:
+        """What a key, or each key that a pattern matches, reads as, of those that may be shown."""
+        from turnstate.history.asked import readings_asked
+        from turnstate.history.keys import is_glob
+
+        if not self._allowed.keys:
+            return readings_asked(history, key, place)
+        try:
+            name = key if is_glob(key) else self._named(history, key)[0]
+        except Missed:  # why, the reading says
+            name = key
+        read = [self._allowed.reading(each) for each in readings_asked(history, name, place)]
+        shown = [each for each in read if each.channel is None or self._allowed.named(each.channel, each.key)]
+        if not shown:
+            raise Missed("no_such_key", "")
+        return shown
 
     def _named(self, history: History, key: str) -> list[str]:
         """The names by which to read what a name means, where not everything may be shown."""
