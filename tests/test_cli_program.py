@@ -19,7 +19,21 @@ from recorded import record_to_postgres
 from turnstate.commands.app import application
 from turnstate.commands.exits import BY_OUTCOME
 
-VERBS = ("threads", "turns", "keys", "show", "log", "diff", "gaps", "branches", "check", "record")
+VERBS = (
+    "threads",
+    "turns",
+    "keys",
+    "show",
+    "log",
+    "diff",
+    "gaps",
+    "branches",
+    "check",
+    "record",
+    "report",
+    "serve",
+    "mcp",
+)
 
 
 def test_a_bare_call_is_a_usage_error_with_help() -> None:

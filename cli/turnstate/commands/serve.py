@@ -18,7 +18,7 @@ HELP = """Serve the store over HTTP: a JSON API, and a page to look at it
 Examples:
   turnstate serve --store agent.db
   turnstate serve --port 0
-  TURNSTATE_TOKEN=… turnstate serve --host 0.0.0.0 --allow-host agents.example:8321
+  TURNSTATE_TOKEN=… turnstate serve --host 0.0.0.0
   curl http://127.0.0.1:8321/threads/THREAD/state/plan?turn=3
 
 Needs the extra: pip install 'turnstate[serve]'. The page is at /, the API's description at /openapi.json.
