@@ -119,6 +119,8 @@ def survives(stored: Stored) -> str:
             assert len(found) == len(value)
         if look is heads.elements and found is not None and type(value) is list:
             assert len(found) == len(value)
+        if look is heads.class_name and type(value) is Tagged:
+            assert found == value.type
     if isinstance(value, Absent):
         return "absent"
     return "part" if absent else "value"

@@ -8,8 +8,11 @@ import math
 import uuid
 from typing import Any
 
+import msgpack
 import ormsgpack
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.load import dumps
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -17,7 +20,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 import mutations
 from turnstate.history.keys import entries_of, named_entries
-from turnstate_backends import heads
+from turnstate_backends import heads, packed
 from turnstate_backends.heads import Cut, Unreadable, class_name, elements, entries, keys
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Stored, Tagged
@@ -352,3 +355,30 @@ def test_picked_entries_are_those_of_the_inner_map_and_a_damaged_payload_gives_n
         assert heads.picked(Stored("msgpack", data[:cut], cut), "values", ["a"]) is None
     longer = data + b"\x00"
     assert heads.picked(Stored("msgpack", longer, len(longer)), "values", ["a"]) is None
+
+
+@given(
+    st.text(max_size=300),
+    st.text(max_size=40),
+    st.integers(0, 5),
+    st.integers(0, 4),
+    st.integers(0, 70),
+    st.binary(),
+)
+def test_a_class_is_the_same_by_the_common_way_and_by_the_plain_one(
+    module: str, name: str, code: int, more: int, cut: int, junk: bytes
+) -> None:
+    inner = ormsgpack.packb([module, name, *[None] * more])
+    data = msgpack.packb(msgpack.ExtType(code, inner))
+    for whole in (data, data[:cut], data[:cut] + junk):
+        for size in (len(whole), len(data)):
+            found = heads._common_class(whole, size)
+            if found is not None:
+                assert found == heads._packed_class(whole, packed.body(whole))
+                assert found == f"{module}.{name}" or whole != data
+
+
+def test_the_common_way_to_a_class_is_the_one_that_messages_take() -> None:
+    for message in (HumanMessage("hello"), AIMessage("x" * 70_000)):
+        payload = written(message)
+        assert heads._common_class(payload.data, payload.size) == class_name(payload)
