@@ -25,6 +25,7 @@ ALLOWED = {
     },
     "serving": {
         "turnstate.serving",
+        "turnstate.agent.bounded",  # a model's expressions cost no more here
         "turnstate.library",
         "turnstate.render",
         "turnstate.history",

@@ -201,6 +201,9 @@ def test_tools_say_that_they_only_read_and_what_they_take() -> None:
         ("show", {"thread": "demo", "key": "plan", "at": "soon"}, "refused", "no time"),
         ("show", {"thread": "demo", "key": "plan", "query": "[["}, "refused", "query cannot be read"),
         ("show", {"thread": "demo", "key": "plan", "checkpoint": "1f1e"}, "refused", "12 checkpoints"),
+        ("show", {"thread": "demo", "key": "plan", "query": "@" + " | [@, @]" * 50}, "refused", "given up"),
+        ("show", {"thread": "demo", "key": "plan", "query": "keys(@)"}, "refused", "cannot be applied"),
+        ("threads", {"pattern": "*a" * 6}, "bad_arguments", "$.pattern"),
         ("diff", {"thread": "demo", "turn": 1, "to_turn": 2}, "refused", "turn and from_turn or to_turn"),
     ],
 )

@@ -68,12 +68,12 @@ def show(
     when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at, branch=branch)
     from turnstate.history.asked import looked_into, place_asked, query_asked, readings_asked
 
-    expression = None if query is None else query_asked(query)
+    look = None if query is None else query_asked(query)
     with session.opened_thread(ctx, out, "turnstate.show/1", key=key) as history:
         history, place = place_asked(history, when)
         readings = readings_asked(history, key, place, internal=internal, reveal=reveal)
-        if expression is not None:
-            readings = [looked_into(reading, expression) for reading in readings]
+        if look is not None:
+            readings = [looked_into(reading, look) for reading in readings]
         turns = history.turns
     several = len(readings) > 1 or readings[0].key != key
     if out.form == "text":

@@ -6,8 +6,9 @@ one thing could be, in :class:`~turnstate.history.refusals.Refused`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -214,36 +215,40 @@ def readings_asked(
         raise ambiguous(key, error) from None
 
 
-def query_asked(query: str) -> Any:
+def query_asked(query: str) -> Callable[[Any], Any]:
     """An expression to look into values with, for :func:`looked_into`.
 
     Raises:
         Refused: It is none.
     """
-    from turnstate.history.query import QueryError, compiled
+    from turnstate.history.query import QueryError, compiled, selected
 
     try:
-        return compiled(query)
+        return partial(selected, compiled(query))
     except QueryError as error:
         raise Refused(
             "the query cannot be read", str(error), "See https://jmespath.org for the language."
         ) from None
 
 
-def looked_into(reading: Reading, expression: Any) -> Reading:
-    """The reading with what the query selects as its value; JMESPath gives null where it selects nothing.
+def looked_into(reading: Reading, look: Callable[[Any], Any]) -> Reading:
+    """The reading with what a query selects as its value; JMESPath gives null where it selects nothing.
+
+    Args:
+        reading: As it was read.
+        look: From a value to what is selected of it; a :class:`~turnstate.history.query.QueryError` is refused.
 
     Raises:
         Refused: The query asks for what the value does not have.
     """
     from msgspec.structs import replace
 
-    from turnstate.history.query import QueryError, selected
+    from turnstate.history.query import QueryError
 
     if reading.outcome != "value":
         return reading
     try:
-        value = selected(expression, reading.value)
+        value = look(reading.value)
     except QueryError as error:
         raise Refused(
             "the query cannot be applied to the value",

@@ -11,6 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -216,11 +217,13 @@ class Desk:
         from turnstate.history.keys import is_glob
         from turnstate.render.documents import readings_document, show_document
 
-        expression = None if asked.query is None else query_asked(asked.query)
+        if asked.query is not None:
+            query_asked(asked.query)  # one that cannot be read is refused whatever there is to look into
         history, place = place_asked(history, asked.when)
         readings = self._readings(history, asked.key, place)
-        if expression is not None:
-            readings = [looked_into(reading, expression) for reading in readings]
+        if asked.query is not None:
+            look = partial(_selected, asked.query)
+            readings = [looked_into(reading, look) for reading in readings]
         turns = history.turns
         found = [
             show_document(asked.thread, asked.namespace, each, by=turns.by, total_is=turns.total_is)
@@ -348,6 +351,26 @@ class Desk:
 
 def _failed(outcome: str, message: str, hint: str) -> Answer:
     return Answer({"outcome": outcome, "message": message, "try": hint}, failed=True)
+
+
+def _selected(query: str, value: Any) -> Any:
+    """What a model's query selects; it has an end to what it may cost.
+
+    Raises:
+        QueryError: It asks for what the value does not have.
+        Refused: It was given up.
+    """
+    from turnstate.agent.bounded import BadExpression, TooCostly, at_path
+    from turnstate.history.query import QueryError
+
+    try:
+        return at_path(query, value)
+    except BadExpression as error:
+        raise QueryError(str(error)) from None
+    except TooCostly:
+        raise Refused(
+            "the query was given up", "it took too long, or too much memory", "Give a simpler one."
+        ) from None
 
 
 def _cut(found: int, rows: int, which: Which) -> Document:

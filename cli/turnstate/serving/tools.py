@@ -51,7 +51,8 @@ _Key = Annotated[
 _AnyKey = Annotated[
     str | None, Meta(description="A key or a pattern, as show takes it; all keys when left out.")
 ]
-_Pattern = Annotated[str, Meta(max_length=200)]
+# Each * multiplies what a match may cost.
+_Pattern = Annotated[str, Meta(max_length=200, pattern=r"^[^*]*(\*[^*]*){0,5}$")]
 _Limit = Annotated[
     Annotated[int, Meta(ge=1)] | None, Meta(description="At most so many; the server's own limit holds too.")
 ]
@@ -175,7 +176,7 @@ class Show(_AtPlace, kw_only=True, frozen=True):
 
     key: _Key
     query: Annotated[
-        Annotated[str, Meta(max_length=1000)] | None,
+        Annotated[str, Meta(max_length=500)] | None,
         Meta(description="JMESPath into the value: [-1].content, length(@), keys(@), items[:5].name."),
     ] = None
 
