@@ -656,3 +656,15 @@ def test_metadata_of_every_form_that_sqlite_takes_for_json_is_read(
     with open_sqlite(one(tmp_path / "a.db", b"\x80", metadata=metadata.encode())) as store:
         (row,) = store.checkpoints("t", "")
     assert (row.source, row.step, row.run_id) == ("loop", step, run_id)
+
+
+@pytest.mark.parametrize("index", [None, "", "first", b"\x00", 2.5])
+def test_a_write_without_a_whole_number_for_its_index_is_read(index: object, tmp_path: Path) -> None:
+    path = tmp_path / "odd.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(CHECKPOINTS + WRITES.replace("idx INTEGER NOT NULL", "idx"))
+        rows = [("t", "", "1", "task", "", idx, "plan", None, b"") for idx in (1, index)]
+        connection.executemany("INSERT INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        connection.commit()
+    with closing(open_sqlite(path)) as store:
+        assert sorted(write.idx for write in store.writes("t", "")) == sorted([1, 2 if index == 2.5 else 0])

@@ -136,7 +136,7 @@ SELECT CAST(checkpoint_id AS BLOB),
 {_ROWS} AND checkpoint_id {_AMONG}
 """
 _WRITES = """
-SELECT CAST(checkpoint_id AS BLOB), CAST(task_id AS BLOB), CAST(task_path AS BLOB), idx,
+SELECT CAST(checkpoint_id AS BLOB), CAST(task_id AS BLOB), CAST(task_path AS BLOB), coalesce(CAST(idx AS INTEGER), 0),
        CAST(channel AS BLOB), CAST(type AS BLOB), coalesce(octet_length(value), 0), {payload}
 FROM {writes} WHERE thread_id = CAST(? AS TEXT) AND checkpoint_ns = CAST(? AS TEXT)
 """
