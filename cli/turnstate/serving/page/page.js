@@ -76,7 +76,13 @@
   }
   const DOTS = [".", ".."];
   // A dot or two would be dropped from a path: they go as a parameter.
-  const pathOf = (thread, rest) => "threads/" + (DOTS.includes(thread) ? "-" : encodeURIComponent(thread)) + "/" + rest;
+  function part(text) {
+    if (DOTS.includes(text)) return "-";
+    try { return encodeURIComponent(text); } catch {
+      throw new Refusal("This name is no Unicode text, and cannot be asked for here; the commands take it.");
+    }
+  }
+  const pathOf = (thread, rest) => "threads/" + part(thread) + "/" + rest;
   const named = (thread) => (DOTS.includes(thread) ? { thread } : {});
 
   const server = {
@@ -85,7 +91,7 @@
     chart: (thread) => must(pathOf(thread, "chart"), named(thread)),
     async state(thread, row, turn) {
       const key = row.key;
-      const rest = "state/" + (DOTS.includes(key) ? "-" : encodeURIComponent(key));
+      const rest = "state/" + part(key);
       const more = DOTS.includes(key) ? { key } : {};
       const { body } = await ask(pathOf(thread, rest), { ...named(thread), ...more, turn, text: true });
       if (!body.outcome) throw new Refusal(body.message);
