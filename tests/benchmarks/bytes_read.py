@@ -22,7 +22,7 @@ def from_disk(path: Path, argv: list[str]) -> int | None:
     """
     with path.open("rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, _, used = os.wait4(process.pid, 0)
     process.returncode = 0
     return used.ru_inblock * BLOCK or None
@@ -31,7 +31,7 @@ def from_disk(path: Path, argv: list[str]) -> int | None:
 def from_server(url: str, argv: Callable[[str], list[str]]) -> int:
     """Bytes that a PostgreSQL server sends to a program, which gets an address of its own."""
     with _relay(url) as (address, sent):
-        subprocess.run(argv(address), stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(argv(address), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return sum(sent)
 
 

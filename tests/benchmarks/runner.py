@@ -13,14 +13,14 @@ import time
 
 
 def measure(argv: list[str]) -> dict[str, float]:
-    """Run a program with its standard output discarded.
+    """Run a program whose output and notes go nowhere.
 
     Returns:
         ``wall`` and ``cpu`` in seconds, ``peak`` in MiB, ``code`` as the exit code.
     """
-    discard = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
+    discard = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
     started = time.perf_counter()
-    child = os.posix_spawn(argv[0], argv, os.environ, file_actions=[discard])
+    child = os.posix_spawn(argv[0], argv, os.environ, file_actions=discard)
     _, status, used = os.wait4(child, 0)
     wall = time.perf_counter() - started
     unit = 1024**2 if sys.platform == "darwin" else 1024
