@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +22,8 @@ from starlette.testclient import TestClient
 import hostile
 from cli_run import command, environment, run, store
 from http_client import PORT, URL, client
-from recorded import record_to_postgres
+from recorded import copy_db, record_to_postgres
+from test_untouched import held
 from turnstate.serving.answers import Source
 from turnstate.serving.app import application
 from turnstate.serving.guard import admission
@@ -337,6 +340,67 @@ def test_each_request_reads_the_state_of_its_time(tmp_path: Path) -> None:
         again = run("record", "demo", "--to", str(path), "--force", "--store", store("demo"))
         assert again.code == 0
         assert started.get("/threads/demo/turns").json()["total"] == 3
+
+
+def test_no_two_requests_have_a_file_open_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing the descriptor of one would drop the locks of the other."""
+    from turnstate_backends import stores
+
+    now = 0
+    most = 0
+    really = stores.open_store
+
+    @contextmanager
+    def counted(*args: Any, **more: Any) -> Iterator[Any]:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        with really(*args, **more) as opened:
+            yield opened
+        now -= 1
+
+    monkeypatch.setattr(stores, "open_store", counted)
+    with client(store("demo")) as started, ThreadPoolExecutor(4) as pool:
+        told = list(pool.map(lambda _: started.get("/threads/demo/chart").status_code, range(12)))
+    assert (set(told), most) == ({200}, 1)
+
+
+@pytest.mark.parametrize("name", ["demo", "values", "deltas"])
+def test_a_damaged_store_has_an_answer_or_a_reason(name: str, tmp_path: Path) -> None:
+    whole = Path(store(name)).read_bytes()
+    path = tmp_path / "damaged.db"
+    path.write_bytes(whole)
+    chance = random.Random(name)
+    with client(str(path)) as started:
+        threads = [quote(each["thread"], safe="") for each in started.get("/threads").json()]
+        seen = set()
+        for _ in range(12):
+            damaged = bytearray(whole)
+            for _ in range(30):
+                damaged[chance.randrange(4096, len(whole))] = chance.randrange(256)
+            path.write_bytes(damaged)
+            for what in (
+                "turns",
+                "chart",
+                "log?values=true",
+                "diff?from=0&text=true",
+                "gaps",
+                "state/plan?text=true",
+            ):
+                answer = started.get(f"/threads/{threads[0]}/{what}")
+                assert answer.json()
+                seen.add(answer.status_code)
+    assert 503 in seen
+    assert seen <= {200, 404, 410, 422, 503}
+
+
+def test_a_store_is_left_as_it_was(tmp_path: Path) -> None:
+    path = copy_db(Path(store("demo")), tmp_path)
+    before = held(tmp_path)
+    with client(str(path)) as started:
+        for what in ("turns", "keys", "chart", "log", "diff", "gaps", "state/plan"):
+            assert started.get(f"/threads/demo/{what}").status_code == 200
+    assert held(tmp_path) == before
 
 
 def test_requests_at_once_get_what_each_asked_for(odd: TestClient) -> None:
