@@ -34,6 +34,7 @@ def assert_left_as_it_was(path: Path, thread: str) -> None:
         ["diff", "--turns", "0..", "--", thread],
         ["gaps"],
         ["branches", "--", thread],
+        ["report", "--html", f"{path.parent}.html", "--", thread],
     ):
         result = run(argv[0], "--store", str(path), *argv[1:])
         assert result.code in (0, 4, 5, 6), (argv, result.err)
