@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ import typer
 
 from turnstate.commands import options
 from turnstate.commands.address import redacted
-from turnstate.commands.exits import Refused
+from turnstate.commands.exits import INTERRUPTED, Refused
 
 if TYPE_CHECKING:
     from turnstate.serving.guard import Admission
@@ -146,15 +147,26 @@ def _run(app: Any, listener: socket.socket) -> None:
 
     import uvicorn
 
+    class Server(uvicorn.Server):
+        """One that ends in time: a thread that still reads would be waited for, and has nothing to lose."""
+
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            last = threading.Timer(
+                _PATIENCE + 1, os._exit, [INTERRUPTED if sig == signal.SIGINT else 128 + sig]
+            )
+            last.daemon = True
+            last.start()
+            super().handle_exit(sig, frame)
+
     threading.stack_size(_STACK)
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
-        log_level="error",
+        log_level="critical",  # what is below shows tracebacks, in which anything may stand
         server_header=False,
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_PATIENCE,
         ws="none",
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    Server(config).run(sockets=[listener])

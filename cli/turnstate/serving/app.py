@@ -269,7 +269,7 @@ def _add_page(app: FastAPI) -> None:
 
 
 def _constant(response: Response) -> Any:
-    def page() -> Response:
+    async def page() -> Response:  # waits for no thread that reads
         return response
 
     return page
