@@ -193,6 +193,13 @@ def test_only_some_turns(tmp_path: Path) -> None:
     assert {len(cells) for cells in data["cells"]} == {3}
 
 
+def test_a_branch_and_the_other_ones_are_told(tmp_path: Path) -> None:
+    tip = "1f1ecbd6-08fa-6534-8006-b1dd4167f9db"
+    _, data = parsed(written(tmp_path, "edited-past", "--branch", tip, "--store", store("forks")))
+    assert (data["turns"]["tip"], data["turns"]["head"] == tip) == (tip, False)
+    assert data["chart"]["notes"][-1].startswith("1 other branch, see --branch ID: ")
+
+
 def test_what_does_not_fit_is_cut_and_the_page_and_stderr_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -177,6 +177,12 @@ def turn_notes(report: TurnReport) -> list[str]:
         notes.append("a turn whose run was stored in one row, as it ended, does not tell when it started")
     if any(row.turn.first is not None and row.may_have_written_more for row in report.rows):
         notes.append("≥, ?: steps that are gone may have written other keys")
+    return notes + line_notes(report)
+
+
+def line_notes(report: TurnReport) -> list[str]:
+    """What must be known of a line beside its turns: other branches, clocks that went wrong, values that are shared."""
+    notes = []
     if branches := report.branches:
         tips = ", ".join(branch.tip for branch in branches[:3])
         more = f" and {len(branches) - 3} more" if len(branches) > 3 else ""

@@ -372,8 +372,10 @@ def charted(history: History) -> Document:
 def chart_fields(history: History, chart: Chart) -> Document:
     """``turnstate.chart/1``; ``legend`` are its signs, ``notes`` what must not be left unsaid of the thread."""
     from turnstate.history.gaps import gap_report
+    from turnstate.history.listing import turn_report
     from turnstate.render.chart import chart_document, legend_fields
     from turnstate.render.gaps import gap_notes
+    from turnstate.render.listings import line_notes
 
-    told = {"legend": legend_fields(chart), "notes": gap_notes(gap_report(history))}
-    return {**chart_document(chart), **told}
+    notes = [*gap_notes(gap_report(history)), *line_notes(turn_report(history))]
+    return {**chart_document(chart), "legend": legend_fields(chart), "notes": notes}

@@ -175,7 +175,9 @@
     const sure = { exact: "", at_least: "at least ", estimate: "about " }[turns.total_is] || "";
     const kept = chart.retained_turns.length;
     by("facts").textContent = sure + counted(turns.total, "turn") + " (" + turns.total_is.replace("_", " ") + "), counted by " +
-      turns.turns_by + "; " + (kept === turns.total ? "all" : kept) + " can be read as they ended";
+      turns.turns_by + "; " + (kept === turns.total ? "all" : kept) + " can be read as they ended" +
+      (turns.namespace ? "; namespace " + shown(turns.namespace) : "") +
+      (turns.tip === turns.head ? "" : "; along the branch to checkpoint " + shown(turns.tip) + ", not the head's line");
     by("notes").replaceChildren(...chart.notes.map((note) => make("li", {}, shown(note))));
     const legend = chart.legend.map(({ cell, sign, words }) =>
       make("li", {}, make("span", { class: cell, "aria-hidden": "true" }, sign.trim() || "blank"), " " + words));
