@@ -213,39 +213,52 @@ def test_a_thread_is_found_and_linked_to(opened: Open, tmp_path: Path) -> None:
         assert page.locator("a[aria-current]").inner_text().startswith("first-and-last")
 
 
-@pytest.mark.parametrize("kind", ["server", "report"])
-def test_stored_text_stays_text(opened: Open, tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "hostile.db"
+@pytest.fixture(scope="module")
+def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("hostile") / "hostile.db"
     hostile.record(path)
-    with served(str(path)) as url:
-        for thread in hostile.THREADS if kind == "server" else hostile.THREADS[:3]:
-            start = (
-                f"{url}#thread={quote(thread, safe='')}"
-                if kind == "server"
-                else report_of(tmp_path, thread, str(path))
-            )
-            page = opened(start)
-            page.locator("#questions li").nth(1).wait_for()
-            assert page.locator("#questions bdi").all_text_contents() == list(hostile.TEXTS[:2])
-            assert page.locator("#thread-title bdi").text_content() == (thread or "(empty id)")
-            assert (
-                page.locator("img, svg, iframe, base, textarea, [onload], [onerror], [onfocus]").count() == 0
-            )
-            assert page.locator("a[href^='javascript:']").count() == 0
+    return str(path)
+
+
+def test_stored_text_stays_text(opened: Open, hostile_store: str) -> None:
+    with served(hostile_store) as url:
+        page = opened(url)
+        for thread in hostile.THREADS:
+            page.goto(f"{url}#thread={quote(thread, safe='')}")
+            assert_text_only(page, thread)
             if thread == "..":
-                assert all_values(page) == {
-                    key: f"{text} 2"
-                    for key, text in zip(hostile.KEYS, hostile.TEXTS * 2, strict=False)
-                    if key.isascii() and key
-                }
-                row = page.get_by_role("row").filter(
-                    has=page.get_by_role("rowheader", name=re.compile(r"^k\*"))
-                )
-                row.get_by_role("gridcell").first.click()
-                row.get_by_role("gridcell").last.click(modifiers=["Shift"])
-                settled(page, "k*, from the end of turn 1 to the end of turn 2: Difference")
-                headings = [line for line in values(page)[0].splitlines() if "  changed · " in line]
-                assert [line.partition("  ")[0] for line in headings] == ["k*"]
+                assert_values(page)
+
+
+def test_stored_text_stays_text_in_a_report(opened: Open, hostile_store: str, tmp_path: Path) -> None:
+    for thread in hostile.THREADS[:3]:
+        page = opened(report_of(tmp_path, thread, hostile_store))
+        assert_text_only(page, thread)
+    assert_values(page)
+
+
+def assert_text_only(page: Any, thread: str) -> None:
+    """The thread and its questions stand there as they are stored, and nothing came of them."""
+    page.get_by_role("heading", name=f"Thread {thread or '(empty id)'}", exact=True).wait_for()
+    assert page.locator("#questions bdi").all_text_contents() == list(hostile.TEXTS[:2])
+    assert page.locator("#thread-title bdi").text_content() == (thread or "(empty id)")
+    assert page.locator("img, svg, iframe, base, textarea, [onload], [onerror], [onfocus]").count() == 0
+    assert page.locator("a[href^='javascript:']").count() == 0
+
+
+def assert_values(page: Any) -> None:
+    """Each key has its value, and the difference asked for is that of one key."""
+    assert all_values(page) == {
+        key: f"{text} 2"
+        for key, text in zip(hostile.KEYS, hostile.TEXTS * 2, strict=False)
+        if key.isascii() and key
+    }
+    row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=re.compile(r"^k\*")))
+    row.get_by_role("gridcell").first.click()
+    row.get_by_role("gridcell").last.click(modifiers=["Shift"])
+    settled(page, "k*, from the end of turn 1 to the end of turn 2: Difference")
+    headings = [line for line in values(page)[0].splitlines() if "  changed · " in line]
+    assert [line.partition("  ")[0] for line in headings] == ["k*"]
 
 
 def all_values(page: Any) -> dict[str, str]:
