@@ -290,7 +290,33 @@ def test_keys_outside_the_allow_list_are_in_no_answer(name: str) -> None:
     told = json.dumps(documents(desk(store(name), "gazet/*"), *EVERYTHING))
     assert BBOX in told
     # The keys' names, what they held, and the questions, which stand in one of them.
-    assert not re.search(r'"(plan|messages)"|look up|Copenhagen|Describe|Aarhus', told)
+    assert not re.search(r"\bplan\b|\bmessages\b|look up|Copenhagen|Describe|Aarhus", told)
+
+
+@pytest.mark.parametrize(
+    ("name", "thread", "text", "with_messages"),
+    [
+        ("stopped", "raised", "no such map: Odense", False),  # an error
+        ("stopped", "interrupted", "Really?", False),  # what an interrupt asked
+        ("nodes", "sub-agent", "Aarhus has a harbour.", True),  # a node's message that is no question
+    ],
+)
+def test_texts_of_no_key_are_shown_only_with_the_key_they_come_from(
+    name: str, thread: str, text: str, with_messages: bool
+) -> None:
+    shown = [
+        text in json.dumps(documents(desk(store(name), *keys), ("turns", {"thread": thread})))
+        for keys in ((), ("messages",), ("plan",))
+    ]
+    assert shown == [True, with_messages, False]
+
+
+def test_why_a_call_is_refused_names_no_key_that_is_not_shown() -> None:
+    free = failure(desk(store("demo"), messages="nowhere"), "turns", thread="demo")
+    listed = failure(desk(store("demo"), "gazet/*", messages="nowhere"), "turns", thread="demo")
+    assert free["message"].startswith("thread 'demo' has no channel 'nowhere': it has: ")
+    assert free["message"].endswith(", messages, plan")
+    assert listed["message"] == "thread 'demo' has no channel 'nowhere'"
 
 
 @pytest.mark.parametrize("key", ["plan", "messages", "tool_state", "no-such-key", "pla?"])
@@ -433,6 +459,11 @@ def test_no_answer_is_larger_than_it_may_be(hard: str, name: str, rows: int) -> 
             if k in ("turns", "keys", "readings", "versions", "changes", "gaps")
         ]
         assert all(len(each) <= rows for each in lists)
+
+
+def test_an_answer_that_cannot_be_made_small_enough_is_a_failure() -> None:
+    told = failure(desk(store("demo"), size=4000), "turns", thread="x" * 5000)
+    assert (told["outcome"], told["try"]) == ("too_large", "Ask with shorter names.")
 
 
 def test_a_list_that_is_cut_says_how_much_of_it_is_shown(hard: str) -> None:
