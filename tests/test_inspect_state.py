@@ -153,6 +153,16 @@ def test_a_turn_that_is_gone_says_which_are_left(history: Kept) -> None:
     assert "value" not in answer
 
 
+def test_the_first_turns_value_is_not_said_to_have_lost_one_before_it() -> None:
+    third = {**SECOND, "turn": 3, "turns_written": 3}
+    history = Kept({1: {BBOX: FIRST}, 2: {BBOX: SECOND}, 3: {BBOX: third}}, 3)
+    answer = asked(BBOX, turn=1, state=conversation(3, tool_state={BBOX: third}), history=history)
+    assert answer["note"] == (
+        "gazet/get_aoi/bbox was written in 3 turns. This is turn 1's value. "
+        'Turn 3 wrote the present one, read it with inspect_state(key="gazet/get_aoi/bbox").'
+    )
+
+
 def test_an_earlier_value_that_is_gone_is_not_promised() -> None:
     note = asked(BBOX, history=PRUNED)["note"]
     assert note.endswith("This is turn 2's value. No earlier value of it is retained.")
@@ -268,7 +278,7 @@ def test_a_plain_channel_is_read_too_and_its_turns_are_told_from_the_ends_of_tur
 
 def test_of_a_plain_channel_no_count_is_made_up_where_nothing_tells_it() -> None:
     answer = asked("plan", history=None)
-    assert answer == {"outcome": "value", "key": "plan", "turn": 3, "type": "str", "value": "compare"}
+    assert answer == {"outcome": "value", "key": "plan", "type": "str", "value": "compare"}
 
 
 def test_an_entry_of_another_reducer_is_counted_from_the_history() -> None:
@@ -355,6 +365,11 @@ def test_many_keys_are_listed_within_the_size_of_an_answer() -> None:
     assert answer["count"] == 500
     assert 0 < len(answer["keys"]) < 60
     assert answer["note"] == "440 more keys match: give a narrower pattern."
+
+
+def test_a_glob_whose_translation_would_take_long_is_refused() -> None:
+    assert asked("[" * 20_000)["outcome"] == "usage"
+    assert asked("[" * 500)["outcome"] == "keys"
 
 
 def test_names_of_any_length_leave_an_answer_its_size() -> None:

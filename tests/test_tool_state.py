@@ -7,15 +7,15 @@ from itertools import permutations
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from pydantic import BaseModel
 
 from turnstate.agent.tool_state import (
     breadcrumb,
+    counted_turn,
     merge_tool_state,
-    present_turn,
     state_metadata,
     tool_state_entry,
 )
@@ -166,22 +166,26 @@ def test_parallel_branches_of_a_graph_all_come_in_and_the_last_of_one_key_is_alw
                 HumanMessage("Summary so far", additional_kwargs={"lc_source": "summarization"}),
                 HumanMessage("c"),
             ],
-            1,
-            id="a summary is no question",
+            None,
+            id="a summary stands for messages that were taken out",
         ),
+        pytest.param([AIMessage("b"), HumanMessage("c")], None, id="a list that begins with an answer"),
+        pytest.param([HumanMessage("a"), HumanMessage("c", name="critic")], None, id="one has a name"),
+        pytest.param([HumanMessage("a", name="ann"), HumanMessage("b", name="ben")], 2, id="all have"),
+        pytest.param([SystemMessage("s"), HumanMessage("a")], 1, id="a system message before"),
         pytest.param([{"role": "user", "content": "a"}, ("user", "b")], 2, id="dictionaries and pairs"),
         pytest.param([{"role": "assistant", "content": "a"}, "a bare text"], None, id="what is no question"),
     ],
 )
-def test_the_present_turn_is_the_number_of_questions_in_the_messages(
+def test_the_present_turn_is_the_number_of_human_messages_unless_that_shows_to_be_wrong(
     messages: list[Any], turn: int | None
 ) -> None:
-    assert present_turn({"messages": messages}) == turn
+    assert counted_turn({"messages": messages}) == turn
 
 
 def test_the_present_turn_is_not_guessed_where_messages_were_taken_out() -> None:
     trimmed = {**conversation(1), "tool_state": {"k": entry(1, seq=1, turn=4)}}
-    assert present_turn(trimmed) is None
+    assert counted_turn(trimmed) is None
     assert "turn" not in tool_state_entry("k", 2, tool="t", state=trimmed)
 
 
@@ -189,7 +193,7 @@ def test_a_state_may_be_a_pydantic_model() -> None:
     class State(BaseModel):
         messages: list[Any]
 
-    assert present_turn(State(messages=[HumanMessage("a")])) == 1
+    assert counted_turn(State(messages=[HumanMessage("a")])) == 1
 
 
 def test_an_entry_says_what_is_needed_to_tell_it_from_the_one_before() -> None:

@@ -2,6 +2,17 @@
 
 What a program calls is here, and for a running event loop in :mod:`turnstate.aio` by the same names. Each name is
 loaded when it is first used, so that importing the package, as the command line does, loads nothing.
+
+What :func:`turns`, :func:`keys`, :func:`read`, :func:`log`, :func:`diff` and :func:`gaps` share:
+
+* ``store``: as :func:`turnstate.open_store` gives it.
+* ``thread``: ``thread_id``.
+* ``turn``: from 1; -1 is the last one, 0 the state before the first question.
+* ``namespace``: ``checkpoint_ns``; the root graph's is empty.
+* ``branch``: a checkpoint, by its id or the unique beginning of it, whose line is meant and not the head's.
+* ``messages``: the channel that holds the conversation; ``messages`` when None.
+* ``turns_by``: what to count; by default questions, and inputs where no question arrives as a message.
+* ``internal``: LangGraph's own channels too.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from turnstate.agent.inspecting import Inspection, text_of
 from turnstate.agent.past import Past
+from turnstate.agent.tool_state import MESSAGES, counted_turn
 from turnstate.library.protocol import ThreadHistory
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def make_inspect_state(allowed_keys: Iterable[str], history: ThreadHistory | Non
         path: str | None = None,
         turn: int | None = None,
     ) -> str:
-        past, why = _past(history, config)
+        past, why = _past(history, config, state)
         inspection = Inspection(state, allowed, past, why)
         return text_of(await inspection.answer(key, pattern or None, path or None, turn))
 
@@ -90,10 +91,12 @@ def make_inspect_state(allowed_keys: Iterable[str], history: ThreadHistory | Non
     )
 
 
-def _past(history: ThreadHistory | None, config: "RunnableConfig") -> tuple[Past | None, str]:
+def _past(history: ThreadHistory | None, config: "RunnableConfig", state: Any) -> tuple[Past | None, str]:
     if history is None:
         return None, "no history of turns was given to this tool"
     thread = (config.get("configurable") or {}).get("thread_id")
     if thread is None:
         return None, "the run has no thread_id"
-    return Past(history, str(thread)), ""
+    channel = getattr(history, "counts_messages_in", MESSAGES)
+    counted = None if channel is None else counted_turn(state, messages=channel)
+    return Past(history, str(thread), config, counted), ""

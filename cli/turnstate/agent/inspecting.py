@@ -14,11 +14,10 @@ from typing import Any
 from turnstate.agent.bounded import CPU_SECONDS, BadExpression, TooCostly
 from turnstate.agent.contents import content_of
 from turnstate.agent.live import plain
-from turnstate.agent.past import NOTHING, HistoryFailed, Names, Past, from_past, going_on
+from turnstate.agent.past import NOTHING, HistoryFailed, Names, Past, from_past
 from turnstate.agent.tool_state import (
     call,
     held_by,
-    present_turn,
     turn_of,
     turns_written_of,
     writes_in_words,
@@ -33,6 +32,7 @@ from turnstate_backends.values import Absent
 MOST_CHARACTERS = 8_000
 """Of an answer."""
 _MOST_KEYS = 60
+_MOST_OF_A_GLOB = 500  # translating one takes time that grows with the square of its length
 _MOST_NAMES = 12
 _MOST_OF_A_NAME = 300
 _MOST_OF_A_TEXT = 600
@@ -54,7 +54,6 @@ class Inspection:
         self.allowed = allowed
         self.past = past
         self.no_past = no_past
-        self.now = present_turn(state)
         self.items = {key: item for key, item in held_by(state).items() if not key.channel.startswith("__")}
         self.names = key_names.display_names(self.items)
 
@@ -75,12 +74,14 @@ class Inspection:
                 return self._refused(name)
             words = f"several channels have an entry {clip(name, 60)}: ask for one of them"
             return {"outcome": "ambiguous_key", "key": name, "keys": full_names, "message": words}
-        several = (
-            key_names.is_glob(name) if key is None else key not in self.items
-        )  # a mapping, by its entries
-        if not (several and key is None) and not self._may(key, name):
+        is_mapping = key is not None and key not in self.items  # which is read by its entries
+        several = is_mapping or (key is None and key_names.is_glob(name))
+        if (key is not None or not several) and not self._may(key, name):
             return self._refused(name)
         if several:
+            if len(name) > _MOST_OF_A_GLOB:
+                words = f"a glob may have {_MOST_OF_A_GLOB} characters: give a shorter one"
+                return {"outcome": "usage", "key": name, "message": words}
             if pattern is not None or path is not None:
                 words = (
                     "pattern and path look into one key's value, and this names several: give the name of one"
@@ -90,29 +91,30 @@ class Inspection:
         names = Names(name if key is None else self.names[key], key)
         if turn is not None and turn != await self._going_on(turn):
             return await self._at_turn(names, turn, pattern, path)
-        return await self._now(names, pattern, path)
+        return await self._now(names, pattern, path) | self._present_turn()
 
     # The present.
 
     async def _now(self, names: Names, pattern: str | None, path: str | None) -> Document:
         told = self._head(names)
-        if self.now is not None:
-            told["turn"] = self.now
         item = NOTHING if names.key is None else self.items[names.key]
         if item is NOTHING:
             return {"outcome": "no_such_key", **told, **self._nearest(names.name)}
         told |= await self._value(item, pattern, path)
         if told["outcome"] == "value":
-            told |= await self._writes(names, item, self.now)
+            told |= await self._writes(names, item, None)
         return told
+
+    def _present_turn(self) -> Document:
+        """The number of the present turn: messages alone do not tell it, and a long history is not read for it."""
+        turn = None if self.past is None else self.past.present_so_far()
+        return {} if turn is None else {"turn": turn}
 
     # The past.
 
     async def _going_on(self, turn: int) -> int | None:
-        """The number of the turn that is going on, as far as it must be known to read ``turn``."""
-        if self.past is None or self.now is None or turn < self.now:
-            return None
-        return going_on(self.now, (await self.past.at(turn)).total)
+        """The number of the turn that is going on, where the history tells, which is asked for ``turn``."""
+        return None if self.past is None else self.past.present(await self.past.at(max(turn, 1)))
 
     async def _at_turn(self, names: Names, turn: int, pattern: str | None, path: str | None) -> Document:
         told = {**self._head(names), "turn": turn}
@@ -137,10 +139,12 @@ class Inspection:
     async def _state_at(self, turn: int) -> tuple[Mapping[str, Any] | None, Document]:
         assert self.past is not None
         snapshot = await self.past.at(max(turn, 1))
-        total = going_on(self.now, snapshot.total) or snapshot.total
+        present = self.past.present(snapshot)
+        total = present or snapshot.total
         if turn < 1 or snapshot.outcome in ("no_such_thread", "no_such_turn"):
             counted_from = " Turns are counted from 1." if turn < 1 else ""
-            words = f"This thread has had {counted(total, 'turn')} so far, the present one included.{counted_from}"
+            which = "the present one included" if present else "as far as it is stored"
+            words = f"This thread has had {counted(total, 'turn')} so far, {which}.{counted_from}"
             return None, {"outcome": "no_such_turn", "turns_so_far": total, "message": words}
         if snapshot.outcome == "value":
             return snapshot.entries, {}
@@ -157,7 +161,7 @@ class Inspection:
     async def _not_at(self, names: Names, turn: int, told: Document) -> Document:
         assert self.past is not None
         present = NOTHING if names.key is None else self.items[names.key]
-        writers = await self.past.writers(names, present, self.now)
+        writers = await self.past.writers(names, present)
         if not writers:
             return {"outcome": "no_such_key", **told, **self._nearest(names.name)}
         if any(n <= turn for n in writers):
@@ -204,7 +208,7 @@ class Inspection:
         told: Document = {}
         try:
             if self.past is not None and (own is None or counts == [None, None]):
-                writers = await self.past.writers(names, present, self.now)
+                writers = await self.past.writers(names, present)
                 own = (
                     max((n for n in writers if turn is None or n <= turn), default=None)
                     if own is None
@@ -234,7 +238,7 @@ class Inspection:
             words += f" Turn {latest} wrote the present one, read it with {call(names.name)}."
         if self.past is None:
             return f"{words} The earlier value cannot be read: {self.no_past}."
-        if own is None or (is_earlier and count == 2):
+        if own in (None, 1) or (is_earlier and count == 2):
             return words
         earlier = [(n, n) for n in writers if n < own]
         before = earlier[-1] if earlier else await self.past.before(names, own)
@@ -248,7 +252,6 @@ class Inspection:
         told: Document = {"outcome": "keys", "pattern": pattern}
         if turn is None or turn == await self._going_on(turn):
             found = {self.names[key]: item for key, item in self.items.items() if self._lists(pattern, key)}
-            told |= {} if self.now is None else {"turn": self.now}
         elif self.past is None:
             return {
                 "outcome": "no_turn_history",
@@ -266,7 +269,7 @@ class Inspection:
             }
             told["turn"] = turn
         rows = [await self._row(name, item) for name, item in list(found.items())[:_MOST_KEYS]]
-        told |= {"count": len(found), "keys": rows}
+        told = {**self._present_turn(), **told, "count": len(found), "keys": rows}
         if len(rows) < len(found):
             told["note"] = f"{len(found) - len(rows)} more keys match: give a narrower pattern."
         if not found:
@@ -291,7 +294,7 @@ class Inspection:
             key = self._key_named(name)
             present = NOTHING if key is None else self.items[key]
             with suppress(HistoryFailed):
-                count = len(await self.past.writers(Names(name, key), present, self.now)) or None
+                count = len(await self.past.writers(Names(name, key), present)) or None
         if count is not None:
             row["written"] = writes_in_words(count)
         return row

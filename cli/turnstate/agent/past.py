@@ -27,13 +27,21 @@ class Past:
 
     Args:
         history: Where it comes from. A method ``snapshot(thread_id, turn)`` that gives a
-            :class:`turnstate.Snapshot` is preferred where one turn is enough.
+            :class:`turnstate.Snapshot` is preferred where one turn is enough; a method ``of_run(config)`` gives it
+            along the line of the run.
         thread_id: The thread.
+        config: The run's ``RunnableConfig``.
+        counted: The number of the present turn by the state's messages, where they tell.
     """
 
-    def __init__(self, history: ThreadHistory, thread_id: str) -> None:
-        self._history = history
+    def __init__(
+        self, history: ThreadHistory, thread_id: str, config: Mapping[str, Any], counted: int | None
+    ) -> None:
+        of_run = getattr(history, "of_run", None)
+        self._history = history if of_run is None else of_run(config)
         self._thread_id = thread_id
+        self._counted = counted
+        self._lags = of_run is not None and bool((config.get("configurable") or {}).get("checkpoint_map"))
         self._whole: Snapshots | None = None
         self._single: dict[int, Snapshot] = {}
 
@@ -61,6 +69,22 @@ class Past:
             self._single[turn] = found if isinstance(found, Snapshot) else _one_of(await self.whole(), turn)
         return self._single[turn]
 
+    def present(self, told: Snapshot | Snapshots) -> int | None:
+        """The number of the turn that is going on, where the history that told this knows it, or agrees on it with the
+        messages. These are more than the questions where nodes put human messages into the list, and fewer where
+        some were taken out.
+        """
+        if told.present is not None:
+            return told.present
+        # A history that was told the run's checkpoint and lacks it lacks the turn; another one may have it or not.
+        may_be = (told.total + 1,) if self._lags else (told.total, told.total + 1)
+        return self._counted if self._counted in may_be else None
+
+    def present_so_far(self) -> int | None:
+        """:meth:`present`, where an answer has already needed the history; it is not asked for this alone."""
+        told = self._whole or next(iter(self._single.values()), None)
+        return None if told is None else self.present(told)
+
     async def _told(self, ask: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
         try:
             return await ask(*arguments)
@@ -82,7 +106,7 @@ class Past:
             return own, own if (await self.at(own)).outcome == "value" else read
         return None
 
-    async def writers(self, names: Names, present: Any, now: int | None) -> tuple[int, ...]:
+    async def writers(self, names: Names, present: Any) -> tuple[int, ...]:
         """The turns that are known to have written a key, as far as ends of turns tell.
 
         An entry tells its turn. A plain value was written in a turn where it differs from what the turn before ended
@@ -91,11 +115,11 @@ class Past:
         Args:
             names: The key.
             present: What the present state has of it, or :data:`NOTHING`.
-            now: The number of the present turn by the messages, where they tell.
         """
         snapshots = await self.whole()
         states = {n: names.of(state) for n, state in snapshots.turns.items()}
-        states[going_on(now, snapshots.total) or snapshots.total] = present
+        # A history that lacks the turn that goes on has not got the present value either.
+        states[self.present(snapshots) or snapshots.total + self._lags] = present
         found: set[int] = set()
         for turn in sorted(states):
             item, before = states[turn], states.get(turn - 1, NOTHING)
@@ -133,15 +157,6 @@ class Names:
         return NOTHING
 
 
-def going_on(now: int | None, total: int) -> int | None:
-    """The number of the turn that is going on, where the messages and the history agree on it.
-
-    A history may not have it yet. Other than by that they differ where messages were taken out of the list, or where
-    nodes put human messages into it.
-    """
-    return now if now in (total, total + 1) else None
-
-
 def from_past(item: Any) -> Any:
     """An entry of a snapshot, whose values stand in their JSON form, as plain data."""
     try:
@@ -153,9 +168,9 @@ def from_past(item: Any) -> Any:
 def _one_of(snapshots: Snapshots, turn: int) -> Snapshot:
     total, retained = snapshots.total, tuple(sorted(snapshots.turns))
     if turn in snapshots.turns:
-        return Snapshot("value", "", turn, snapshots.turns[turn], None, total, retained)
+        return Snapshot("value", "", turn, snapshots.turns[turn], None, total, retained, snapshots.present)
     outcome: Outcome = "turn_no_longer_retained" if 1 <= turn <= total else "no_such_turn"
-    return Snapshot(outcome, "", turn, {}, None, total, retained)
+    return Snapshot(outcome, "", turn, {}, None, total, retained, snapshots.present)
 
 
 def _same(old: Any, new: Any) -> bool:

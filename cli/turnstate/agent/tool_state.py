@@ -99,12 +99,14 @@ def tool_state_entry(
         value: What the tool found.
         tool: Who found it, such as ``gazet/get_aoi``.
         state: The graph's state as the tool was given it (``InjectedState``).
-        turn: The turn, where the caller numbers turns itself; else :func:`present_turn` tells it.
+        turn: The turn, where the caller knows it (``await history.present_turn(config)``); else the human messages
+            are counted, which is wrong where nodes add some, or some were taken out. An entry has no turn where that
+            shows.
         channel: The channel of ``state`` that has the entries.
         messages: The channel of ``state`` that has the messages.
     """
     entries = _entries(state, channel)
-    number = present_turn(state, channel=channel, messages=messages) if turn is None else turn
+    number = counted_turn(state, channel=channel, messages=messages) if turn is None else turn
     entry = {"value": value, "tool": tool, "seq": _last_seq(entries.values()) + 1}
     if number is not None:
         entry["turn"] = number
@@ -192,17 +194,21 @@ def turns_written_of(item: Any) -> int | None:
     return _number(item.get("turns_written")) if shown_value(item)[1] else None
 
 
-def present_turn(state: Any, *, channel: str = CHANNEL, messages: str = MESSAGES) -> int | None:
-    """The number of the turn that is going on: how many questions the state's messages hold.
+def counted_turn(state: Any, *, channel: str = CHANNEL, messages: str = MESSAGES) -> int | None:
+    """The number of the turn that is going on, as far as the state's messages tell: how many of them are human.
 
-    Every human message counts but one that summarisation middleware tagged, as in the first retained row of a store
-    (:mod:`turnstate.history.questions`): what came before it, and by whom, a list does not tell. None where there
-    are no messages, or fewer questions than the entries name turns, so that messages must have been taken out.
+    None where that shows to be no number of turns, as in the first retained row of a store
+    (:mod:`turnstate.history.questions`): a summary, or a first message that is not human, stands for messages that
+    were taken out, and so do entries that name later turns; a name on some of the human messages alone is a node's.
+    Where it does not show, the number is wrong: a checkpoint knows (:meth:`turnstate.CheckpointHistory.present_turn`).
     """
-    fields = fields_of(state)
-    asked = [of_plain(_shallow(message)) for message in fields.get(messages) or ()]
-    count = sum(m.role == "human" and not m.summary and not m.bare for m in asked)
-    return count if count and count >= latest_turn(state, channel) else None
+    told = [of_plain(_shallow(message)) for message in fields_of(state).get(messages) or ()]
+    spoken = [m for m in told if m.role != "system"]
+    asked = [m for m in spoken if m.role == "human" and not m.bare]
+    trimmed = any(m.summary for m in asked) or (bool(spoken) and spoken[0].role != "human")
+    mixed = len({m.name is None for m in asked}) > 1
+    count = len(asked)
+    return count if count and not trimmed and not mixed and count >= latest_turn(state, channel) else None
 
 
 def latest_turn(state: Any, channel: str = CHANNEL) -> int:

@@ -3,16 +3,7 @@
 That a thread, turn or key is not there is an ``outcome``, and never an error. A :class:`turnstate.StoreError` says what
 a caller can mend: the store cannot be read, or a name means more than one thing.
 
-What the functions share:
-
-* ``store``: as :func:`turnstate.open_store` gives it.
-* ``thread``: ``thread_id``.
-* ``turn``: from 1; -1 is the last one, 0 the state before the first question.
-* ``namespace``: ``checkpoint_ns``; the root graph's is empty.
-* ``branch``: a checkpoint, by its id or the unique beginning of it, whose line is meant and not the head's.
-* ``messages``: the channel that holds the conversation; ``messages`` when None.
-* ``turns_by``: what to count; by default questions, and inputs where no question arrives as a message.
-* ``internal``: LangGraph's own channels too.
+What the functions share stands in :mod:`turnstate`.
 """
 
 from __future__ import annotations
@@ -76,7 +67,7 @@ def turns(
     messages: str | None = None,
     turns_by: TurnsBy | None = None,
 ) -> Turns:
-    """Each turn of a thread, those that were pruned included; see this module for the arguments."""
+    """Each turn of a thread, those that were pruned included; see :mod:`turnstate` for the arguments."""
 
     def answer(history: History) -> Turns:
         from turnstate.history.listing import turn_report
@@ -117,7 +108,7 @@ def keys(
 ) -> Keys:
     """The keys that a thread's state held as a turn ended, by default the last, and which turns wrote them.
 
-    See this module for the other arguments.
+    See :mod:`turnstate` for the other arguments.
 
     Args:
         store: The store.
@@ -191,7 +182,7 @@ def read(
 ) -> Reading:
     """What a key held as a turn ended, by default the last, or why that cannot be told.
 
-    See this module for the other arguments.
+    See :mod:`turnstate` for the other arguments.
 
     Args:
         store: The store.
@@ -269,7 +260,7 @@ def log(
 ) -> Log:
     """Every version of a key: when, by whom, and what it held since; without a key those of all keys.
 
-    See this module for the other arguments.
+    See :mod:`turnstate` for the other arguments.
 
     Args:
         store: The store.
@@ -343,7 +334,7 @@ def diff(
 ) -> Diff:
     """What changed in a key, in those that a pattern matches, or in all; by default with the last turn.
 
-    See this module for the other arguments.
+    See :mod:`turnstate` for the other arguments.
 
     Args:
         store: The store.
@@ -395,7 +386,7 @@ def gaps(
     messages: str | None = None,
     turns_by: TurnsBy | None = None,
 ) -> Gaps:
-    """Which turns and steps of a thread are no longer retained; see this module for the arguments."""
+    """Which turns and steps of a thread are no longer retained; see :mod:`turnstate` for the arguments."""
 
     def answer(history: History) -> Gaps:
         from turnstate.history.gaps import gap_report
@@ -442,7 +433,7 @@ def _answered(
         answer: Finds it.
         miss: Makes the record of an outcome, of its words, and of what is known besides.
         namespace: ``checkpoint_ns``.
-        branch: As this module has it.
+        branch: As :mod:`turnstate` has it.
         messages: The same.
         turns_by: The same.
     """

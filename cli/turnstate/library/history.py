@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from turnstate.library.protocol import Snapshots
@@ -55,6 +56,59 @@ class CheckpointHistory:
         self._namespace = namespace
         self._messages = messages
         self._turns_by = turns_by
+        self._at: str | None = None
+        self._from: str | None = None
+
+    @property
+    def counts_messages_in(self) -> str | None:
+        """The channel whose human messages the turns are counted by; None where inputs are counted."""
+        from turnstate.history.asked import MESSAGES
+
+        return None if self._turns_by == "inputs" else self._messages or MESSAGES
+
+    def of_run(self, config: Mapping[str, Any]) -> CheckpointHistory:
+        """The history that a run has behind it, asked for in one of its nodes or tools.
+
+        Its line is the run's own, up to the checkpoint on which the step that is under way stands, also where another
+        run of the thread has a later one. Where that is not stored, with ``durability="exit"`` until the run ends, it
+        is the line of the checkpoint that the run was told to start from, else that which LangGraph would resume.
+
+        Args:
+            config: The ``RunnableConfig`` that LangGraph hands to the node. The step's checkpoint stands in its
+                ``configurable.checkpoint_map`` (``langgraph.pregel._algo.prepare_single_task``), and what the caller
+                gave as ``configurable.checkpoint_id`` in its ``metadata``.
+        """
+        run = copy(self)
+        run._at = ((config.get("configurable") or {}).get("checkpoint_map") or {}).get(self._namespace)
+        run._from = (config.get("metadata") or {}).get("checkpoint_id")
+        return run
+
+    async def present_turn(self, config: Mapping[str, Any]) -> int | None:
+        """The number of the turn that a run is in, counted as the history counts; no state is read.
+
+        None where the store does not tell: with ``durability="exit"``, whose run is stored when it has ended, or
+        without a thread.
+
+        Args:
+            config: As :meth:`of_run` takes it.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        thread = (config.get("configurable") or {}).get("thread_id")
+        run = self.of_run(config)
+        return None if thread is None else await run._told(str(thread), run._present, None)
+
+    def _present(self, walk: History) -> int | None:
+        """The turn of the run, where its checkpoint is stored, or the one before that is: it may be on its way."""
+        from turnstate.history.ids import id_step
+
+        if self._at is None:
+            return None
+        last = walk.line.rows[-1].id
+        step, before = id_step(self._at), id_step(last)
+        follows = step is not None and before is not None and step == before + 1
+        return walk.turns.total if self._at == last or follows else None
 
     async def snapshots(self, thread_id: str) -> Snapshots:
         """The state as each retained turn ended. All of it is held; :meth:`snapshot` holds one turn's.
@@ -62,7 +116,7 @@ class CheckpointHistory:
         Raises:
             StoreError: The store cannot be read.
         """
-        return await self._told(thread_id, _snapshots, Snapshots({}, 0))
+        return await self._told(thread_id, self._snapshots, Snapshots({}, 0))
 
     async def snapshot(self, thread_id: str, turn: int) -> Snapshot:
         """The state as one turn ended, or why it cannot be told. No state of another turn is held meanwhile.
@@ -77,7 +131,7 @@ class CheckpointHistory:
         never = f"the store has no thread {thread_id!r}"
         return await self._told(
             thread_id,
-            lambda walk: _snapshot(walk, turn),
+            lambda walk: self._snapshot(walk, turn),
             Snapshot("no_such_thread", never, turn, {}, None, 0, ()),
         )
 
@@ -96,35 +150,39 @@ class CheckpointHistory:
                     messages=self._messages or MESSAGES,
                     turns_by=self._turns_by,
                 )
-                return never if walk is None else work(walk)
+                if walk is None:
+                    return never
+                tips = (tip for tip in (self._at, self._from) if tip in walk.forest.rows)
+                tip = next(tips, None)
+                return work(walk if tip is None else walk.along(tip))
 
         return await in_thread(told)
 
+    def _snapshots(self, walk: History) -> Snapshots:
+        ends = {turn.number: turn.end for turn in walk.turns.turns[1:] if turn.end is not None}
+        ids = {row: walk.line.rows[row].id for row in sorted(set(ends.values()))}
+        states = _States(walk)
+        found = {id: states.entries(held) for id, held in walk.values_along(list(ids.values()))}
+        turns = {number: found[ids[row]] for number, row in ends.items() if ids[row] in found}
+        return Snapshots(turns, walk.turns.total, self._present(walk))
 
-def _snapshots(walk: History) -> Snapshots:
-    ends = {turn.number: turn.end for turn in walk.turns.turns[1:] if turn.end is not None}
-    ids = {row: walk.line.rows[row].id for row in sorted(set(ends.values()))}
-    states = _States(walk)
-    found = {id: states.entries(held) for id, held in walk.values_along(list(ids.values()))}
-    turns = {number: found[ids[row]] for number, row in ends.items() if ids[row] in found}
-    return Snapshots(turns, walk.turns.total)
+    def _snapshot(self, walk: History, number: int) -> Snapshot:
+        from turnstate.history.places import Miss, turn_place
+        from turnstate_backends.interface import damage_of
 
-
-def _snapshot(walk: History, number: int) -> Snapshot:
-    from turnstate.history.places import Miss, turn_place
-    from turnstate_backends.interface import damage_of
-
-    total, retained = walk.turns.total, walk.turns.retained
-    place = turn_place(walk, number)
-    if isinstance(place, Miss):
-        return Snapshot(place.outcome, place.message, place.turn, {}, None, total, retained)
-    checkpoint = walk.line.rows[place.row].id
-    state = walk.values(checkpoint)
-    if damage := damage_of(state):
-        outcome = "undecodable" if damage.kind == "empty" else damage.kind
-        words = str(damage.stored.get("reason") or "its payload cannot be read")
-        return Snapshot(outcome, words, place.turn, {}, checkpoint, total, retained)
-    return Snapshot("value", "", place.turn, _States(walk).entries(state), checkpoint, total, retained)
+        total, retained, present = walk.turns.total, walk.turns.retained, self._present(walk)
+        place = turn_place(walk, number)
+        if isinstance(place, Miss):
+            return Snapshot(place.outcome, place.message, place.turn, {}, None, total, retained, present)
+        checkpoint = walk.line.rows[place.row].id
+        state = walk.values(checkpoint)
+        if damage := damage_of(state):
+            outcome = "undecodable" if damage.kind == "empty" else damage.kind
+            words = str(damage.stored.get("reason") or "its payload cannot be read")
+            return Snapshot(outcome, words, place.turn, {}, checkpoint, total, retained, present)
+        return Snapshot(
+            "value", "", place.turn, _States(walk).entries(state), checkpoint, total, retained, present
+        )
 
 
 class _States:

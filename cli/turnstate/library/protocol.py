@@ -15,10 +15,13 @@ class Snapshots:
         turns: Retained turn, counted from 1 → key → entry, as that turn ended. A turn that is not among them and not
             above ``total`` was, and is no longer retained.
         total: How many turns the thread has had.
+        present: The turn that goes on, of a history that a run asks for (:meth:`CheckpointHistory.of_run`); None
+            where nothing tells.
     """
 
     turns: Mapping[int, Mapping[str, Any]]
     total: int
+    present: int | None = None
 
 
 @runtime_checkable

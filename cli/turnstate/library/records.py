@@ -463,6 +463,7 @@ class Snapshot:
         checkpoint: The row that was read.
         total: How many turns the thread has had.
         retained: The turns whose end can be read.
+        present: As :class:`turnstate.Snapshots` has it.
     """
 
     outcome: Outcome
@@ -472,3 +473,4 @@ class Snapshot:
     checkpoint: str | None
     total: int
     retained: tuple[int, ...]
+    present: int | None = None
