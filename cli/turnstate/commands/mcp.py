@@ -17,7 +17,7 @@ from turnstate.commands.exits import CLEAN, Refused
 if TYPE_CHECKING:
     from turnstate.serving.desk import Desk
 
-HELP = """Serve the store to a model over MCP: threads, turns, keys, show, log, diff, gaps
+HELP = """Serve the store to a model over MCP, as seven tools that read
 
 \b
 Examples:
