@@ -24,7 +24,7 @@ Examples:
   turnstate mcp --store agent.db
   turnstate mcp --keys plan --keys 'gazet/*' --threads 'user-42*'
   turnstate mcp --http --port 8322
-  TURNSTATE_TOKEN=… turnstate mcp --http --host 0.0.0.0 --allow-host agents.example
+  TURNSTATE_TOKEN=… turnstate mcp --http --host 0.0.0.0
 
 Needs the extra: pip install 'turnstate[mcp]'. A client starts it and talks over stdin and stdout; with --http it
 listens on this machine, at /mcp. Only reading is possible, secrets stay masked, and each call reads the state that
