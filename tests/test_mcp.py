@@ -311,6 +311,16 @@ def test_texts_of_no_key_are_shown_only_with_the_key_they_come_from(
     assert shown == [True, with_messages, False]
 
 
+def test_a_key_that_is_not_there_is_told_without_the_nearest_that_are_not_shown() -> None:
+    call = show("plans")
+    (free,) = documents(desk(store("demo")), call)
+    (listed,) = documents(desk(store("demo"), "plans"), call)
+    assert (free["outcome"], free["nearest"]) == ("no_such_key", ["plan"])
+    assert listed["outcome"] == "no_such_key"
+    assert listed["message"] == "the thread has no such key that this server shows"
+    assert "nearest" not in listed
+
+
 def test_why_a_call_is_refused_names_no_key_that_is_not_shown() -> None:
     free = failure(desk(store("demo"), messages="nowhere"), "turns", thread="demo")
     listed = failure(desk(store("demo"), "gazet/*", messages="nowhere"), "turns", thread="demo")
