@@ -16,7 +16,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
-from turnstate import CheckpointHistory, make_inspect_state, merge_tool_state, tool_state_entry
+from turnstate import CheckpointHistory, Snapshots, make_inspect_state, merge_tool_state, tool_state_entry
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 Durability = Literal["async", "sync", "exit"]
@@ -296,3 +296,62 @@ def test_another_channel_of_messages_is_counted_where_the_history_names_it() -> 
 
     asyncio.run(asked())
     assert picked(told[1], "outcome", "value", "turn") == ("value", 1, 2)
+
+
+def test_another_channels_entry_of_the_same_name_is_not_read_for_a_key_that_was_not_there_yet() -> None:
+    class Notes(State):
+        notes: dict[str, str]
+
+    saver = InMemorySaver()
+    tool = make_inspect_state(["tool_state"], CheckpointHistory(saver))
+    writes = [{"notes": {"k": "private"}}, {"notes": {}, "tool_state": {"k": {"value": "found"}}}, {}]
+    told: list[str] = []
+
+    async def act(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        told.append(await tool.ainvoke({"key": "k", "turn": 1, "state": state}, config))
+        return writes[len(state["messages"]) - 1]
+
+    async def asked() -> None:
+        builder: Any = StateGraph(Notes)
+        builder.add_node("act", act)
+        builder.add_edge(START, "act")
+        graph = builder.compile(checkpointer=saver)
+        for text in ("a", "b", "c"):
+            await graph.ainvoke({"messages": [HumanMessage(text)]}, THREAD)
+
+    asyncio.run(asked())
+    assert json.loads(told[2])["outcome"] == "not_yet_written"
+    assert "private" not in told[2]
+
+
+def test_for_one_key_no_other_channel_of_the_past_is_read() -> None:
+    read: list[Any] = []
+
+    class Watched(CheckpointHistory):
+        async def snapshots(self, thread_id: str, *, channels: Any = None) -> Snapshots:
+            read.append(channels)
+            found = await super().snapshots(thread_id, channels=channels)
+            read.append({turn: set(state) for turn, state in found.turns.items()})
+            return found
+
+    class Planned(State):
+        plan: str
+
+    saver = InMemorySaver()
+    tool = make_inspect_state(["plan"], Watched(saver))
+
+    async def act(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        if len(state["messages"]) == 2:
+            await tool.ainvoke({"key": "plan", "state": state}, config)
+        return {"plan": "p", "tool_state": {"k": {"value": 1}}}
+
+    async def asked() -> None:
+        builder: Any = StateGraph(Planned)
+        builder.add_node("act", act)
+        builder.add_edge(START, "act")
+        graph = builder.compile(checkpointer=saver)
+        for text in ("a", "b"):
+            await graph.ainvoke({"messages": [HumanMessage(text)]}, THREAD)
+
+    asyncio.run(asked())
+    assert read == [{"plan"}, {1: {"plan"}, 2: {"plan"}}]

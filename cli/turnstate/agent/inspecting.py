@@ -89,6 +89,8 @@ class Inspection:
                 return {"outcome": "usage", "key": name, "message": words}
             return await self._listing(name, turn)
         names = Names(name if key is None else self.names[key], key)
+        if key is not None and self.past is not None:
+            self.past.look_at({key.channel})
         if turn is not None and turn != await self._going_on(turn):
             return await self._at_turn(names, turn, pattern, path)
         return await self._now(names, pattern, path) | self._present_turn()
@@ -251,7 +253,10 @@ class Inspection:
     async def _listing(self, pattern: str, turn: int | None) -> Document:
         told: Document = {"outcome": "keys", "pattern": pattern}
         if turn is None or turn == await self._going_on(turn):
-            found = {self.names[key]: item for key, item in self.items.items() if self._lists(pattern, key)}
+            listed = [key for key in self.items if self._lists(pattern, key)]
+            found = {self.names[key]: self.items[key] for key in listed}
+            if self.past is not None:
+                self.past.look_at({key.channel for key in listed})
         elif self.past is None:
             return {
                 "outcome": "no_turn_history",

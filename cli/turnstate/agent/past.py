@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from turnstate.agent.live import plain
@@ -10,6 +10,7 @@ from turnstate.agent.tool_state import turn_of
 from turnstate.history import jsonform
 from turnstate.history.keys import Key
 from turnstate.history.wording import equal_values
+from turnstate.library.history import CheckpointHistory
 from turnstate.library.protocol import Snapshots, ThreadHistory
 from turnstate.library.records import Outcome, Snapshot
 from turnstate_backends.values import Absent
@@ -41,9 +42,15 @@ class Past:
         self._history = history if of_run is None else of_run(config)
         self._thread_id = thread_id
         self._counted = counted
+        self._read: Mapping[str, Any] = {}
         self._lags = of_run is not None and bool((config.get("configurable") or {}).get("checkpoint_map"))
         self._whole: Snapshots | None = None
         self._single: dict[int, Snapshot] = {}
+
+    def look_at(self, channels: Collection[str]) -> None:
+        """Read these channels alone from now on, where the history can: others are not held, and lend no names."""
+        if isinstance(self._history, CheckpointHistory):
+            self._read = {"channels": channels}
 
     async def whole(self) -> Snapshots:
         """All retained turns.
@@ -52,7 +59,7 @@ class Past:
             HistoryFailed: The history did.
         """
         if self._whole is None:
-            self._whole = await self._told(self._history.snapshots, self._thread_id)
+            self._whole = await self._told(self._history.snapshots, self._thread_id, **self._read)
         return self._whole
 
     async def at(self, turn: int) -> Snapshot:
@@ -65,7 +72,7 @@ class Past:
             one = getattr(self._history, "snapshot", None)
             found = None
             if one is not None and self._whole is None:
-                found = await self._told(one, self._thread_id, turn)
+                found = await self._told(one, self._thread_id, turn, **self._read)
             self._single[turn] = found if isinstance(found, Snapshot) else _one_of(await self.whole(), turn)
         return self._single[turn]
 
@@ -85,9 +92,9 @@ class Past:
         told = self._whole or next(iter(self._single.values()), None)
         return None if told is None else self.present(told)
 
-    async def _told(self, ask: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+    async def _told(self, ask: Callable[..., Awaitable[Any]], *arguments: Any, **more: Any) -> Any:
         try:
-            return await ask(*arguments)
+            return await ask(*arguments, **more)
         except Exception as error:
             raise HistoryFailed(type(error).__qualname__) from None
 
@@ -148,7 +155,7 @@ class Names:
     def of(self, state: Mapping[str, Any]) -> Any:
         """What a turn's mapping has of the key, or :data:`NOTHING`."""
         full = self.name if self.key is None else self.key.full_name
-        for name in (self.name, full):
+        for name in (full, self.name):
             if name in state:
                 return from_past(state[name])
         channel = None if self.key is None else state.get(self.key.channel)

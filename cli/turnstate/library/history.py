@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -110,20 +110,27 @@ class CheckpointHistory:
         follows = step is not None and before is not None and step == before + 1
         return walk.turns.total if self._at == last or follows else None
 
-    async def snapshots(self, thread_id: str) -> Snapshots:
+    async def snapshots(self, thread_id: str, *, channels: Collection[str] | None = None) -> Snapshots:
         """The state as each retained turn ended. All of it is held; :meth:`snapshot` holds one turn's.
+
+        Args:
+            thread_id: The thread.
+            channels: Only these, each entry of one that is a mapping under ``channel:entry``.
 
         Raises:
             StoreError: The store cannot be read.
         """
-        return await self._told(thread_id, self._snapshots, Snapshots({}, 0))
+        return await self._told(thread_id, lambda walk: self._snapshots(walk, channels), Snapshots({}, 0))
 
-    async def snapshot(self, thread_id: str, turn: int) -> Snapshot:
+    async def snapshot(
+        self, thread_id: str, turn: int, *, channels: Collection[str] | None = None
+    ) -> Snapshot:
         """The state as one turn ended, or why it cannot be told. No state of another turn is held meanwhile.
 
         Args:
             thread_id: The thread.
             turn: From 1; -1 is the last one, 0 the state before the first question.
+            channels: As :meth:`snapshots` takes them.
 
         Raises:
             StoreError: The store cannot be read.
@@ -131,7 +138,7 @@ class CheckpointHistory:
         never = f"the store has no thread {thread_id!r}"
         return await self._told(
             thread_id,
-            lambda walk: self._snapshot(walk, turn),
+            lambda walk: self._snapshot(walk, turn, channels),
             Snapshot("no_such_thread", never, turn, {}, None, 0, ()),
         )
 
@@ -158,15 +165,15 @@ class CheckpointHistory:
 
         return await in_thread(told)
 
-    def _snapshots(self, walk: History) -> Snapshots:
+    def _snapshots(self, walk: History, channels: Collection[str] | None) -> Snapshots:
         ends = {turn.number: turn.end for turn in walk.turns.turns[1:] if turn.end is not None}
         ids = {row: walk.line.rows[row].id for row in sorted(set(ends.values()))}
-        states = _States(walk)
-        found = {id: states.entries(held) for id, held in walk.values_along(list(ids.values()))}
+        states = _States(walk, channels)
+        found = {id: states.entries(held) for id, held in walk.values_along(list(ids.values()), channels)}
         turns = {number: found[ids[row]] for number, row in ends.items() if ids[row] in found}
         return Snapshots(turns, walk.turns.total, self._present(walk))
 
-    def _snapshot(self, walk: History, number: int) -> Snapshot:
+    def _snapshot(self, walk: History, number: int, channels: Collection[str] | None) -> Snapshot:
         from turnstate.history.places import Miss, turn_place
         from turnstate_backends.interface import damage_of
 
@@ -175,21 +182,21 @@ class CheckpointHistory:
         if isinstance(place, Miss):
             return Snapshot(place.outcome, place.message, place.turn, {}, None, total, retained, present)
         checkpoint = walk.line.rows[place.row].id
-        state = walk.values(checkpoint)
+        state = walk.values(checkpoint, channels)
         if damage := damage_of(state):
             outcome = "undecodable" if damage.kind == "empty" else damage.kind
             words = str(damage.stored.get("reason") or "its payload cannot be read")
             return Snapshot(outcome, words, place.turn, {}, checkpoint, total, retained, present)
-        return Snapshot(
-            "value", "", place.turn, _States(walk).entries(state), checkpoint, total, retained, present
-        )
+        entries = _States(walk, channels).entries(state)
+        return Snapshot("value", "", place.turn, entries, checkpoint, total, retained, present)
 
 
 class _States:
     """States as entries by key; what stays the same from one to the next is decoded once, and shared."""
 
-    def __init__(self, walk: History) -> None:
+    def __init__(self, walk: History, channels: Collection[str] | None) -> None:
         self._walk = walk
+        self._channels = channels
         self._before: dict[str, tuple[Stored | Absent, tuple[tuple[Key, Any], ...]]] = {}
 
     def entries(self, state: Mapping[str, Stored | Absent]) -> Mapping[str, Any]:
@@ -198,7 +205,8 @@ class _States:
         from turnstate_backends.interface import damage_of
 
         if damage := damage_of(state):
-            state = dict.fromkeys(sorted(self._walk.channels()), damage)
+            channels = self._walk.channels() if self._channels is None else self._channels
+            state = dict.fromkeys(sorted(channels), damage)
         held: dict[str, tuple[Stored | Absent, tuple[tuple[Key, Any], ...]]] = {}
         for channel, stored in state.items():
             if self._walk.is_internal(channel):
@@ -208,6 +216,8 @@ class _States:
             held[channel] = before if same and before else (stored, tuple(_parts(channel, stored)))
         self._before = held
         items = [item for _, parts in held.values() for item in parts]
+        if self._channels is not None:
+            return {key.full_name: entry for key, entry in items}
         names = display_names(key for key, _ in items)
         return {names[key]: entry for key, entry in items}
 
