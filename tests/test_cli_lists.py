@@ -302,6 +302,24 @@ def test_a_terminal_gets_a_table_that_fits_it(columns: int) -> None:
     assert checkpoint in keys
 
 
+def test_a_terminal_too_narrow_for_a_date_in_one_piece_gets_a_line_per_cell() -> None:
+    seen = run_in_terminal(
+        "turns", "demo", "--turns-by", "questions", "--color", "never", "--store", store("demo"), columns=60
+    )
+    first = [line.split(maxsplit=1) for line in seen.split("\n\n")[0].splitlines()]
+    assert first == [
+        ["turn", "1"],
+        ["status", "complete"],
+        ["started", "2026-11-30 13:00:04Z"],
+        ["took", "30ms"],
+        ["ckpts", "4"],
+        ["keys", "written  messages, gazet/get_aoi/bbox, plan"],
+        ["question", "Find the area of Copenhagen"],
+    ]
+    pruned = run_in_terminal("gaps", "demo", "--store", store("demo-pruned"), columns=60)
+    assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", pruned).splitlines())) <= 60
+
+
 LONG_KEY = "gazetteer/get_area_of_interest/bounding_box/" + "Llanfairpwllgwyngyllgogerychwyrndrobwll" * 2
 LONG_NODE = "a_node_with_a_long_name_that_retrieves_the_area_of_interest_from_the_gazetteer"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from turnstate.render.screen import Screen, styled
+from turnstate.render.screen import Screen, folded, styled
 from turnstate.render.text import one_line
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ _WORD = 24  # what a text column has at least, on a terminal, for its longest wo
 CUT = "what ends in … was cut to the terminal's width: a pipe (| cat) or --json has all of it"
 """What a person is told where cells were cut."""
 
+_SHORT_WORD = 11  # such as a date, __start__ or interrupted: not broken while another column can give way
+_FOLDED = 8  # what longer words are broken into, at least
+
+_LONG = 80  # a text that would fill many lines of a narrow column
 _CUT = 16  # what a text that is cut has at least
 
 
@@ -62,6 +66,9 @@ def write_table(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequen
     """
     if not screen.interactive:
         screen.data("\n".join(plain_lines(columns, rows, color=screen.color)))
+        return False
+    if not _fits(screen.width, columns, rows):
+        screen.data("\n\n".join(_stacked(screen, columns, row) for row in rows))
         return False
     screen.data(_laid_out(screen, columns, rows))
     return _is_cut(screen, columns, rows)
@@ -105,8 +112,12 @@ def _widths(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]
             natural[i], _CUT if columns[i].one_line else min(max(word, len(columns[i].name)), _WORD)
         )
     left = width - sum(widths) - _GAP * (len(columns) - 1)
+    floors = [_floor(column, texts) for column, texts in zip(columns, cells, strict=True)]
     while left < 0 and max(widths) > 1:
-        widest = max(range(len(widths)), key=lambda i: (widths[i] > 1, not columns[i].whole, widths[i]))
+        widest = max(
+            range(len(widths)),
+            key=lambda i: (widths[i] > floors[i], widths[i] > 1, not columns[i].whole, widths[i]),
+        )
         widths[widest] -= 1
         left += 1
     for number, i in enumerate(sorted(flexible, key=lambda i: natural[i] - widths[i])):
@@ -115,6 +126,35 @@ def _widths(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]
         widths[i] += more
         left -= more
     return widths
+
+
+def _fits(width: int, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> bool:
+    """Whether the columns can stand beside each other without dates and the like in pieces."""
+    cells = [[column.name, *(one_line(row[i].text) for row in rows)] for i, column in enumerate(columns)]
+    floors = [
+        max(_floor(column, texts), _CUT if max(map(len, texts)) > _LONG else 0)
+        for column, texts in zip(columns, cells, strict=True)
+    ]
+    return not rows or sum(floors) + _GAP * (len(columns) - 1) <= width
+
+
+def _stacked(screen: Screen, columns: Sequence[Column], row: Sequence[Cell]) -> str:
+    """A row with a line for each cell that is not empty, headed by its column's name."""
+    wide = max(len(column.name) for column in columns) + _GAP
+    lines = []
+    for column, cell in zip(columns, row, strict=True):
+        for i, part in enumerate(folded(one_line(cell.text), max(screen.width - wide, _FOLDED))):
+            shown = screen.on_out(part.strip(), cell.style) if cell.style else part.strip()
+            lines += [f"{'' if i else column.name:{wide}}{shown}"] * bool(shown)
+    return "\n".join(lines)
+
+
+def _floor(column: Column, texts: Sequence[str]) -> int:
+    """What a column is not narrowed below while another can be: a date or a status is to stay in one piece."""
+    from rich.cells import cell_len
+
+    word = max(cell_len(word) for text in texts for word in text.split() or [""])
+    return word if column.whole or word <= _SHORT_WORD else _FOLDED
 
 
 def _is_cut(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> bool:
