@@ -72,6 +72,20 @@ def test_the_version_is_the_distributions() -> None:
     assert run("--version").out == f"turnstate {version('turnstate')}\n"
 
 
+def test_usage_and_arguments_are_written_as_manuals_have_them_and_without_types() -> None:
+    page = run("record", "--help").out
+    assert page.startswith("Usage: turnstate record [OPTIONS] [THREAD]...\n")
+    assert "\n  THREAD  Ids of threads" in page
+    assert run("show", "--help").out.startswith("Usage: turnstate show [OPTIONS] THREAD KEY\n")
+
+
+def test_a_verbs_option_before_the_verb_is_told_where_it_goes() -> None:
+    result = run("--json", "show", "demo", "plan")
+    assert result.code == 2
+    assert result.err.endswith("go after its name, as in: turnstate show THREAD KEY --json\n")
+    assert "go after" not in run("--jason", "show", "demo", "plan").err
+
+
 def test_help_is_not_coloured_in_automation() -> None:
     assert "\x1b" not in run_process("--help", env={"GITHUB_ACTIONS": "true"}).out
 

@@ -47,7 +47,7 @@ def checkpoint(name: str, turn: int, thread: str = "demo") -> str:
             5,
             "",
             "turn_no_longer_retained: turn 1 was pruned; turns that can be read: 2, 3; "
-            "6 deleted checkpoints left writes behind, see gaps --writes\n",
+            "6 deleted checkpoints left writes behind, see gaps THREAD --writes\n",
         ),
         (
             "demo-pruned-writes",
@@ -189,6 +189,20 @@ def test_the_nearest_threads_and_keys_are_named() -> None:
     assert run("show", "demo", "plam", "--store", store("demo")).err == (
         "no_such_key: the thread has no key 'plam'; nearest: plan\n"
     )
+
+
+def test_a_key_is_near_by_either_of_its_names_and_named_once() -> None:
+    for wrong in ("bbox", "gazet/get_aoi/bbx"):
+        assert run("show", "demo", wrong, "--store", store("demo")).err.endswith(
+            "; nearest: gazet/get_aoi/bbox\n"
+        )
+    named = run("show", "demo", "tool_state/gazet/get_aoi/bbox", "--store", store("demo")).err
+    assert named.endswith("; nearest: tool_state:gazet/get_aoi/bbox, tool_state\n")
+
+
+def test_channels_that_could_be_meant_are_the_applications_own() -> None:
+    result = run("turns", "demo", "--messages", "foo", "--store", store("demo"))
+    assert (result.code, result.err.splitlines()[1]) == (2, "  it has: messages, plan, tool_state")
 
 
 def test_the_last_turn_is_the_default_and_counts_from_the_end() -> None:

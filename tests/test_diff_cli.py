@@ -149,7 +149,7 @@ def test_questions_that_came_together_are_compared_with_what_was_before_both() -
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (("--turns", "one"), "is not a whole number"),
+        (("--turns", "one"), "write N, A..B, A.. or ..B"),
         (("--turns", "1..x"), "is no range of turns"),
         (("--turns", "1...2"), "give --branch"),
         (("--turns", "1..2", "--checkpoints", "a..b"), "only one of"),

@@ -87,7 +87,7 @@ def test_writes_without_a_checkpoint_can_be_read() -> None:
 
 def test_a_pruned_turn_leads_to_the_writes_that_are_left() -> None:
     result = run("show", "demo", "plan", "--turn", "1", "--store", PRUNED)
-    assert result.err.endswith("6 deleted checkpoints left writes behind, see gaps --writes\n")
+    assert result.err.endswith("6 deleted checkpoints left writes behind, see gaps THREAD --writes\n")
     none = run("gaps", "demo", "--writes", "--exit-code", "--store", store("demo"))
     assert (none.code, none.out) == (0, "")
     assert run("gaps", "demo", "--writes", "--exit-code", "--store", PRUNED).code == 1

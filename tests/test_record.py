@@ -230,7 +230,7 @@ def test_a_file_of_sqlites_that_waits_beside_the_target_is_not_taken_into_the_re
         (("--to", "r.db"), "name a thread"),
         (("--to", "r.db", "demo", "--redact-pattern", "("), "no regular expression"),
         (("--to", "r.db", "demo", "--turns", "1..2", "--since", "7d"), "only one of --turns and --since"),
-        (("--to", "r.db", "demo", "--turns", "x"), "not a whole number"),
+        (("--to", "r.db", "demo", "--turns", "1-2"), "write N, A..B, A.. or ..B"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_written(

@@ -187,9 +187,10 @@ def _table_flaws(table: Mapping[str, Any]) -> Iterator[tuple[Path, str, str]]:
             yield (name,), *_wrong_value(term, value, flaw)
         elif term.beside and not any(other in table for other in term.beside):
             yield (name,), f"{name} stands alone", f"It goes with {' or '.join(term.beside)}."
-    if "thread" not in table:
+    slips = [name for name in table if _is_slip(name, kind)]
+    if "thread" not in table and not any(nearest(name, kind.all_terms, 1) == ["thread"] for name in slips):
         yield (), "no thread is named", 'Write thread = "ID".'
-    if not any(name in table for name in kind.conditions) and not any(_is_slip(name, kind) for name in table):
+    if not any(name in table for name in kind.conditions) and not slips:
         hint = f"Of {kind.words} it can be: {', '.join(kind.conditions)}."
         yield (), "nothing is expected", hint
 

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -90,6 +91,27 @@ def _spared(parameters: list[Any]) -> list[Any]:
 class _Verb(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         return _spared(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """As manuals have it, whichever Typer there is: 0.29 puts what is required in braces, like a choice."""
+        names = [
+            (each.metavar if each.required else f"[{each.metavar}]", each.nargs) for each in _arguments(self)
+        ]
+        return ["[OPTIONS]", *(name if count == 1 else f"{name}..." for name, count in names)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments without the types that Python has for them, which Typer 0.29 would add."""
+        for argument in _arguments(self):
+            argument.get_help_record = partial(_described, argument)
+        super().format_options(ctx, formatter)
+
+
+def _arguments(command: Any) -> list[Any]:
+    return [each for each in command.params if each.param_type_name == "argument" and each.metavar]
+
+
+def _described(argument: Any, ctx: Any) -> tuple[str, str]:
+    return argument.metavar, argument.help or ""
 
 
 class _Commands(Mapping[str, Any]):
@@ -249,7 +271,7 @@ def _failed(error: Exception) -> int:
     ):  # the base of Typer's usage errors has moved
         told = io.StringIO()
         error.show(file=told)
-        sys.stderr.write(redacted(told.getvalue() + _dash_hint(error)))
+        sys.stderr.write(redacted(told.getvalue() + _option_hint(error)))
         return USAGE
     from turnstate_backends.interface import StoreError
 
@@ -267,12 +289,20 @@ def _failed(error: Exception) -> int:
     )
 
 
-def _dash_hint(error: Any) -> str:
-    """What to do where a name was taken for an option; empty for other errors, and where a verb takes no names."""
+def _option_hint(error: Any) -> str:
+    """What to do where an option is not known: it may be a name, or a verb's option before the verb. Else empty."""
     command = getattr(getattr(error, "ctx", None), "command", None)
     if not hasattr(error, "option_name") or not hasattr(error, "possibilities") or command is None:
         return ""
-    names = [each.metavar for each in command.params if each.param_type_name == "argument" and each.metavar]
+    if isinstance(command, _Verbs):
+        option = error.option_name
+        has = any(option in each.opts for verb in command.commands.values() for each in verb.params)
+        return (
+            f"A command's options go after its name, as in: {PROGRAM} show THREAD KEY {option}\n"
+            if has
+            else ""
+        )
+    names = [each.metavar for each in _arguments(command)]
     if not names:
         return ""
     return f"A name that begins with - goes after --, as in: {PROGRAM} {command.name} -- {' '.join(names)}\n"

@@ -236,10 +236,9 @@ def _asked(turns: str | None, checkpoints: str | None, branch: str | None) -> _A
         return _Asked("checkpoints", ids=(first, last))
     if turns is None:
         return _Asked("turn", last=-1)
-    if ".." not in turns:
-        return _Asked("turn", last=options.whole_number(turns, "--turns"))
     if "..." not in turns:
-        return _Asked("turns", *places.turn_range(turns))
+        ends = places.turns_from_to(turns)
+        return _Asked("turns", *ends) if ".." in turns else _Asked("turn", last=ends[1])
     if branch is None:
         raise typer.BadParameter(
             "three dots compare the head's line with a branch; give --branch too.", param_hint="'--turns'"

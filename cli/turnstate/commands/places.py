@@ -47,13 +47,14 @@ def turns_from_to(text: str) -> tuple[int | None, int | None]:
     Raises:
         typer.BadParameter: It is neither.
     """
-    if ".." in text:
-        return turn_range(text)
-    number = options.whole_number(text, "--turns")
+    try:
+        number = int(text)
+    except ValueError:
+        return turn_range(text, or_one="N, ")
     return number, number
 
 
-def turn_range(text: str, option: str = "--turns") -> tuple[int | None, int | None]:
+def turn_range(text: str, *, or_one: str = "") -> tuple[int | None, int | None]:
     """Two turns as typed: ``A..B``, ``A..`` or ``..B``; None for an end left open. Negative ones count from the last.
 
     Raises:
@@ -62,7 +63,7 @@ def turn_range(text: str, option: str = "--turns") -> tuple[int | None, int | No
     match = _RANGE.fullmatch(text)
     if match is None or not any(match.groups()):
         raise typer.BadParameter(
-            f"{text!r} is no range of turns; write A..B, A.. or ..B.", param_hint=f"'{option}'"
+            f"{text!r} is no range of turns; write {or_one}A..B, A.. or ..B.", param_hint="'--turns'"
         )
     first, last = match.groups()
     return (None if first is None else int(first), None if last is None else int(last))

@@ -122,7 +122,7 @@ def record(
     target = _target(to)
     rules = _rules(redact or [], redact_pattern or [], personal=redact_personal, kept=keep_secrets)
     after = None if since is None else options.moment(since, "--since")
-    wanted = None if turns is None else _wanted(turns)
+    wanted = None if turns is None else places.turns_from_to(turns)
     names = threads or []
     _check(names, after, turns, branch)
     with (
@@ -183,13 +183,6 @@ def _rules(keys: list[str], patterns: list[str], *, personal: bool, kept: bool) 
                 f"{pattern!r} is no regular expression: {error}.", param_hint="'--redact-pattern'"
             ) from None
     return Rules(tuple(keys), tuple(compiled), secrets=not kept, personal=personal)
-
-
-def _wanted(turns: str) -> tuple[int | None, int | None]:
-    if ".." in turns:
-        return places.turn_range(turns)
-    number = options.whole_number(turns, "--turns")
-    return number, number
 
 
 def _check(names: list[str], after: datetime | None, turns: str | None, branch: str | None) -> None:

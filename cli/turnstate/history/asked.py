@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MESSAGES = "messages"
 """The conversation's channel unless another is named."""
 
+_FEW_NAMES = 5
 _NEAREST_AMONG = 1000  # the latest threads, to look for a name like the one that was typed
 
 
@@ -94,10 +95,12 @@ def _must_have(lines: Sequence[History], channel: str) -> None:
         return
     from turnstate.history.keys import nearest
 
-    near = ", ".join(nearest(channel, channels)) or ", ".join(sorted(channels)[:5])
+    own = sorted(name for name in channels if not lines[0].is_internal(name))
+    few = nearest(channel, own) or own[:_FEW_NAMES]
+    more = f" and {len(own) - len(few)} more" if len(own) > len(few) else ""
     raise Refused(
         f"thread {lines[0].thread!r} has no channel {channel!r}",
-        f"it has: {near}",
+        f"it has: {', '.join(few)}{more}" if few else "it has none",
         "Name one that it has, or leave it out.",
     )
 

@@ -129,7 +129,7 @@ def pruned_words(history: History, what: str, more: str = "") -> str:
     can = ", ".join(map(str, history.turns.retained)) or "none"
     words = f"{what}; turns that can be read: {can}{more}"
     if gone := orphaned(history):
-        words += f"; {counted(len(gone), 'deleted checkpoint')} left writes behind, see gaps --writes"
+        words += f"; {counted(len(gone), 'deleted checkpoint')} left writes behind, see gaps THREAD --writes"
     return words
 
 

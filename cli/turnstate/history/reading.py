@@ -24,6 +24,7 @@ from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored
 
 _FEW_NAMES = 8  # that a message lists
+_FEW_LIKE = 3
 
 Outcome = Literal[
     "value",
@@ -292,8 +293,13 @@ def _no_such_key(base: Reading, name: str, known: Collection[Key], *, own: bool)
             f"the thread's state has no key {name!r}; a channel of LangGraph's own has that name: see --all"
         )
         return replace(base, outcome="no_such_key", message=message)
-    names = list(key_names.display_names(known).values())
-    nearest = tuple(key_names.nearest(name, {*names, *(key.full_name for key in known)}))
+    shown = key_names.display_names(known)
+    names = list(shown.values())
+    whose = {each: key for key in known for each in (key.full_name, shown[key])}
+    like: dict[Key, str] = {}
+    for each in key_names.nearest(name, whose, len(whose)):  # a key has two names, and is listed once
+        like.setdefault(whose[each], each)
+    nearest = tuple(like.values())[:_FEW_LIKE]
     few = sorted(names)[:_FEW_NAMES]
     more = f" and {len(names) - len(few)} more" if len(names) > len(few) else ""
     exists = f"; it has: {', '.join(few)}{more}" if few else "; it has none"
