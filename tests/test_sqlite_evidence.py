@@ -18,8 +18,10 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Barrier
 
 import apsw
 import pytest
@@ -704,3 +706,38 @@ def test_a_damaged_index_of_a_live_writer_is_done_without(folder: Path) -> None:
         with open_sqlite(path) as store:
             assert len(ids(store)) == 4
         assert look(folder) == before
+
+
+def locks(path: Path) -> set[tuple[str, int]]:
+    """The locks that this process has on a file, by kind and first byte; proc_locks(5)."""
+    inode, own = path.stat().st_ino, str(os.getpid())
+    rows = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return {(row[3], int(row[6])) for row in rows if row[4] == own and int(row[5].split(":")[2]) == inode}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/locks")
+@pytest.mark.parametrize(("mode", "locked"), [("delete", ""), ("wal", "-shm")])
+def test_threads_that_open_and_close_the_same_file_at_once_drop_no_lock_of_a_reader(
+    mode: str, locked: str, folder: Path
+) -> None:
+    path = folder / "a.db"
+    held = []
+
+    def read(together: Barrier) -> None:
+        for _ in range(30):
+            together.wait()
+            with open_sqlite(path) as store:
+                assert [row.id for row in store.checkpoints("t", "")] == ["00000001"]
+                together.wait()
+                held.append(locks(Path(f"{path}{locked}")))
+                together.wait()
+
+    with writer(path, f"conn.execute('PRAGMA journal_mode={mode}')\nput(1)\nsay('ready')\nwait()") as process:
+        assert heard(process) == "ready"
+        together = Barrier(4)
+        with ThreadPoolExecutor(4) as pool:
+            for done in [pool.submit(read, together) for _ in range(4)]:
+                done.result()
+        assert len(held) == 120
+        assert all(any(kind == "READ" for kind, _ in each) for each in held)
+        tell(process)

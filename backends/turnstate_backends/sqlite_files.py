@@ -16,6 +16,7 @@ import errno
 import os
 import struct
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -40,6 +41,7 @@ _NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, e
 
 _ours: set[int] = set()
 _kept: dict[tuple[int, int], list[int]] = {}
+_turns: dict[tuple[int, int], threading.Lock] = {}
 
 
 class Changed(Exception):
@@ -48,6 +50,16 @@ class Changed(Exception):
 
 class Locked(Exception):
     """A writer held the database exclusively for the whole time that was allowed for waiting."""
+
+
+def turn(path: Path) -> threading.Lock:
+    """What a thread holds while it opens or closes a database; one per file. Raises OSError.
+
+    A descriptor that is closed drops all locks that the process has on the file, also those that another thread has
+    just taken, and whether one may be closed is looked at before.
+    """
+    status = path.stat()
+    return _turns.setdefault((status.st_dev, status.st_ino), threading.Lock())
 
 
 def open_for_reading(path: Path) -> int:

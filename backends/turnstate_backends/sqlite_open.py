@@ -15,7 +15,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,10 @@ class Database:
 
     Attributes:
         name: What the user calls it.
+        turn: Held while it is closed; see :func:`turnstate_backends.sqlite_files.turn`.
     """
+
+    turn: AbstractContextManager[Any] = nullcontext()
 
     def __init__(
         self,
@@ -141,11 +144,12 @@ class Database:
         if self._connection is None:
             return
         connection, self._connection = self._connection, None
-        connection.close(True)
-        if self._mapping is not None:
-            self._mapping.close()
-        for release in self._release:
-            release()
+        with self.turn:
+            connection.close(True)
+            if self._mapping is not None:
+                self._mapping.close()
+            for release in self._release:
+                release()
 
 
 def open_database(path: Path, *, busy_seconds: float = 5.0, if_cut: EndProcess | None = None) -> Database:
@@ -168,19 +172,29 @@ def open_database(path: Path, *, busy_seconds: float = 5.0, if_cut: EndProcess |
     try:
         real = path.resolve(strict=True)
         _refuse_what_is_no_database_file(name, real)
+        turn = files.turn(real)
+    except OSError as error:
+        raise _unreadable(name, error) from error
+    with turn:
+        database = _open(name, real, busy_seconds, if_cut)
+    database.turn = turn
+    if if_cut is not None:
+        with suppress(OSError):
+            database.map(Mapping(real, lambda: if_cut(_changed(name))))
+    return database
+
+
+def _open(name: str, real: Path, busy_seconds: float, if_cut: EndProcess | None) -> Database:
+    try:
         main = files.open_for_reading(real)
     except OSError as error:
         raise _unreadable(name, error) from error
     try:
         _refuse_content(name, real, os.pread(main, files.HEADER_BYTES, 0))
-        database = _open_by_state(name, real, main, busy_seconds, if_cut)
+        return _open_by_state(name, real, main, busy_seconds, if_cut)
     except BaseException:
         files.release(main)
         raise
-    if if_cut is not None:
-        with suppress(OSError):
-            database.map(Mapping(real, lambda: if_cut(_changed(name))))
-    return database
 
 
 def _open_by_state(
