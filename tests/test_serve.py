@@ -342,8 +342,8 @@ def test_each_request_reads_the_state_of_its_time(tmp_path: Path) -> None:
         assert started.get("/threads/demo/turns").json()["total"] == 3
 
 
-def test_no_two_requests_have_a_file_open_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closing the descriptor of one would drop the locks of the other."""
+def test_no_two_requests_use_a_saver_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is the application's own object, and may be fit for one thread."""
     from turnstate_backends import stores
 
     now = 0
@@ -360,7 +360,14 @@ def test_no_two_requests_have_a_file_open_at_once(monkeypatch: pytest.MonkeyPatc
         now -= 1
 
     monkeypatch.setattr(stores, "open_store", counted)
-    with client(store("demo")) as started, ThreadPoolExecutor(4) as pool:
+    copy = tmp_path / "demo.db"  # SqliteSaver writes when it reads
+    copy.write_bytes(Path(store("demo")).read_bytes())
+    (tmp_path / "served_saver.py").write_text(
+        "from langgraph.checkpoint.sqlite import SqliteSaver\n"
+        f"def saver(): return SqliteSaver.from_conn_string({str(copy)!r})\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with client("saver:served_saver:saver") as started, ThreadPoolExecutor(4) as pool:
         told = list(pool.map(lambda _: started.get("/threads/demo/chart").status_code, range(12)))
     assert (set(told), most) == ({200}, 1)
 

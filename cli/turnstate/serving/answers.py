@@ -21,7 +21,7 @@ from turnstate.history.refusals import Missed, Refused
 from turnstate.render.documents import Document, miss_document, present
 from turnstate.render.screen import Screen
 from turnstate.render.values import json_text
-from turnstate_backends.address import PostgresAddress, hide_in_urls, parse, redact
+from turnstate_backends.address import SaverAddress, hide_in_urls, parse, redact
 from turnstate_backends.interface import StoreError
 
 if TYPE_CHECKING:
@@ -91,9 +91,8 @@ class Source:
         self, address: str, *, schema: str | None = None, messages: str, secrets: frozenset[str] = frozenset()
     ) -> None:
         self._address, self._schema, self._messages, self._secrets = address, schema, messages, secrets
-        # One at a time: closing any descriptor of a file drops the locks that the process has on it, those of another
-        # reader too; and what a saver, the application's own object, allows at a time is not ours to try.
-        self._turn = nullcontext() if isinstance(parse(address), PostgresAddress) else Lock()
+        # What a saver, the application's own object, allows at a time is not ours to try.
+        self._turn = Lock() if isinstance(parse(address), SaverAddress) else nullcontext()
 
     @contextmanager
     def opened(self) -> Iterator[Store]:
