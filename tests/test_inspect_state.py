@@ -225,6 +225,19 @@ def test_a_history_that_fails_is_told_by_its_class_and_leaves_the_present_value(
     assert "hunter2" not in json.dumps([answer, present])
 
 
+def test_why_a_history_failed_is_logged_without_a_password(caplog: pytest.LogCaptureFixture) -> None:
+    class Other:
+        async def snapshots(self, thread_id: str) -> Any:
+            return {"turns": {}}
+
+    assert asked(BBOX, turn=1, history=Broken())["outcome"] == "history_failed"
+    assert asked(BBOX, turn=1, history=Other())["outcome"] == "history_failed"
+    assert [record.getMessage() for record in caplog.records] == [
+        "a history could not be read: OSError('cannot reach postgresql://someone:***@db')",
+        "a history gave dict and not Snapshots",
+    ]
+
+
 def test_a_turn_that_the_messages_no_longer_show_is_known_from_the_history() -> None:
     trimmed = conversation(1, tool_state={BBOX: SECOND})
     assert picked(asked(BBOX, state=trimmed, turn=7), "outcome", "turns_so_far") == ("no_such_turn", 3)
@@ -572,6 +585,11 @@ def test_what_a_terminal_would_act_on_is_escaped() -> None:
     assert text.isascii()
 
 
+def test_an_entry_of_a_channel_that_cannot_be_read_is_not_said_to_have_been_absent() -> None:
+    past = Kept({1: {"tool_state": {"$absent": "encrypted"}}, 2: {BBOX: SECOND}}, 2)
+    assert asked(BBOX, turn=1, history=past)["outcome"] == "encrypted"
+
+
 # The tool.
 
 
@@ -584,7 +602,9 @@ def test_a_synchronous_call_says_what_to_do_instead() -> None:
     ("allowed", "history", "said"),
     [
         ("gazet/*", None, "allowed_keys is a list of names and globs"),
+        (["plan", None], None, "allowed_keys is a list of names and globs"),
         (["*"], object(), "history has no method snapshots"),
+        (["*"], Kept, "history has no method snapshots"),
     ],
 )
 def test_what_the_tool_is_made_of_is_checked_at_once(allowed: Any, history: Any, said: str) -> None:

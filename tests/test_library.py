@@ -336,6 +336,26 @@ def test_what_is_no_saver_is_refused() -> None:
         turnstate.open_store({})  # type: ignore[arg-type]
 
 
+def test_a_store_may_be_a_path_object() -> None:
+    with turnstate.open_store(Path(fixture("demo"))) as store:
+        assert turnstate.turns(store, "demo").total == 3
+    history = turnstate.CheckpointHistory(Path(fixture("demo")))
+    assert asyncio.run(history.snapshot("demo", 1)).outcome == "value"
+
+
+@pytest.mark.parametrize("other", [object(), None, {}])
+def test_what_no_store_can_be_made_of_is_refused_at_once(other: Any) -> None:
+    with pytest.raises(TypeError, match="store is a checkpoint saver or a store's URL, not "):
+        turnstate.CheckpointHistory(other)
+
+
+def test_a_function_that_is_given_a_path_says_that_it_must_be_opened() -> None:
+    path: Any = fixture("demo")
+    for call in (lambda: turnstate.threads(path), lambda: turnstate.read(path, "demo", "plan")):
+        with pytest.raises(TypeError, match="store is what open_store gives, not str"):
+            call()
+
+
 # On an event loop.
 
 

@@ -48,13 +48,13 @@ def make_inspect_state(allowed_keys: Iterable[str], history: ThreadHistory | Non
         history: What tells the state as earlier turns ended; without it only the present can be read.
 
     Raises:
-        TypeError: ``allowed_keys`` is a single text, or ``history`` is no :class:`ThreadHistory`.
+        TypeError: ``allowed_keys`` is no list of texts, or ``history`` is no :class:`ThreadHistory`.
         ImportError: LangGraph is not installed.
     """
-    if isinstance(allowed_keys, str):
+    allowed = () if isinstance(allowed_keys, str) else tuple(allowed_keys)
+    if isinstance(allowed_keys, str) or not all(isinstance(name, str) for name in allowed):
         raise TypeError("allowed_keys is a list of names and globs, not one text")
-    allowed = tuple(allowed_keys)
-    if history is not None and not isinstance(history, ThreadHistory):
+    if history is not None and (isinstance(history, type) or not isinstance(history, ThreadHistory)):
         raise TypeError("history has no method snapshots(thread_id)")
     try:
         from langchain_core.runnables import RunnableConfig

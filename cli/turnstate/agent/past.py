@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
@@ -13,14 +14,18 @@ from turnstate.history.wording import equal_values
 from turnstate.library.history import CheckpointHistory
 from turnstate.library.protocol import Snapshots, ThreadHistory
 from turnstate.library.records import Outcome, Snapshot
+from turnstate_backends.address import hide_passwords
+from turnstate_backends.interface import StoreError
 from turnstate_backends.values import Absent
+
+_LOG = logging.getLogger("turnstate")
 
 NOTHING: Any = object()
 """A key that a state does not have."""
 
 
 class HistoryFailed(Exception):
-    """A history raised. The text is the error's class: what it says may name a server, or hold a password."""
+    """A history raised. The text, which a model is told, is the error's class; what it says stands in the log."""
 
 
 class Past:
@@ -59,7 +64,11 @@ class Past:
             HistoryFailed: The history did.
         """
         if self._whole is None:
-            self._whole = await self._told(self._history.snapshots, self._thread_id, **self._read)
+            found = await self._told(self._history.snapshots, self._thread_id, **self._read)
+            if not isinstance(found, Snapshots):
+                _LOG.warning("a history gave %s and not Snapshots", type(found).__qualname__)
+                raise HistoryFailed("TypeError")
+            self._whole = found
         return self._whole
 
     async def at(self, turn: int) -> Snapshot:
@@ -96,6 +105,8 @@ class Past:
         try:
             return await ask(*arguments, **more)
         except Exception as error:
+            why = f"{error.what}: {error.why}" if isinstance(error, StoreError) else repr(error)
+            _LOG.warning("a history could not be read: %s", hide_passwords(why))
             raise HistoryFailed(type(error).__qualname__) from None
 
     async def before(self, names: Names, turn: int) -> tuple[int, int] | None:
@@ -158,9 +169,13 @@ class Names:
         for name in (full, self.name):
             if name in state:
                 return from_past(state[name])
-        channel = None if self.key is None else state.get(self.key.channel)
+        channel = None if self.key is None else from_past(state.get(self.key.channel))
+        if isinstance(
+            channel, Absent
+        ):  # that the channel cannot be read does not say that the entry was not there
+            return channel
         if self.key is not None and isinstance(channel, Mapping) and self.key.entry in channel:
-            return from_past(channel[self.key.entry])  # a mapping of channels
+            return channel[self.key.entry]  # a mapping of channels
         return NOTHING
 
 

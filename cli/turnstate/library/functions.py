@@ -9,6 +9,7 @@ What the functions share stands in :mod:`turnstate`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from turnstate.history import log as log_walk
     from turnstate.history.keys import Key as KeyName
     from turnstate.history.thread import History
+    from turnstate_backends.interface import Store as Backend
 
 _Answer = TypeVar("_Answer")
 
@@ -51,7 +53,7 @@ def threads(store: Store, pattern: str | None = None, *, limit: int | None = Non
     """
     from turnstate.history.activity import span_of
 
-    with store.reading() as backend:
+    with _reading(store) as backend:
         return tuple(
             Thread(row.id, row.checkpoints, row.namespaces, *span_of(backend, row), row.head)
             for row in backend.threads(limit=limit, pattern=pattern)
@@ -439,7 +441,7 @@ def _answered(
     """
     from turnstate.history.refusals import Missed
 
-    with store.reading() as backend:
+    with _reading(store) as backend:
         try:
             history = store.history(
                 backend, thread, namespace=namespace, branch=branch, messages=messages, turns_by=turns_by
@@ -447,6 +449,12 @@ def _answered(
             return answer(history)
         except Missed as missed:
             return miss(missed.outcome, store.without_passwords(missed.message), missed.fields)
+
+
+def _reading(store: Store) -> AbstractContextManager[Backend]:
+    if not isinstance(store, Store):
+        raise TypeError(f"store is what open_store gives, not {type(store).__qualname__}")
+    return store.reading()
 
 
 def _had(known: dict[str, Any]) -> tuple[int | None, tuple[int, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -37,11 +38,14 @@ class CheckpointHistory:
     share what stayed the same.
 
     Args:
-        store: A saver; or a store's URL, which is read without one and faster. A URL of a store that no checkpointer
-            has set up by the time of a call is an error, as it may be mistyped.
+        store: A saver; or a store's path or URL, which is read without one and faster. One of a store that no
+            checkpointer has set up by the time of a call is an error, as it may be mistyped.
         namespace: ``checkpoint_ns``; the root graph's is empty.
         messages: The channel that holds the conversation; ``messages`` when None.
         turns_by: What to count; by default questions, and inputs where no question arrives as a message.
+
+    Raises:
+        TypeError: ``store`` is neither.
     """
 
     def __init__(
@@ -52,6 +56,8 @@ class CheckpointHistory:
         messages: str | None = None,
         turns_by: TurnsBy | None = None,
     ) -> None:
+        if not isinstance(store, str | os.PathLike) and not hasattr(store, "get_tuple"):
+            raise TypeError(f"store is a checkpoint saver or a store's URL, not {type(store).__qualname__}")
         self._source = store
         self._namespace = namespace
         self._messages = messages

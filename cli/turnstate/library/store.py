@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from turnstate_backends.interface import Store as Backend
     from turnstate_backends.saver_open import Saver
 
-Source: TypeAlias = "str | Saver"
-"""A store's URL, as ``--store`` takes it; or a checkpoint saver."""
+Source: TypeAlias = "str | os.PathLike[str] | Saver"
+"""A store's path or URL, as ``--store`` takes it; or a checkpoint saver."""
 
 
 class Caller:
@@ -62,6 +62,7 @@ class Store:
     ) -> None:
         from turnstate_backends.address import secrets_of
 
+        source = os.fspath(source) if isinstance(source, os.PathLike) else source
         self._secrets = (
             secrets_of(source, os.environ.get("PGPASSWORD", "")) if isinstance(source, str) else frozenset()
         )
@@ -192,7 +193,7 @@ class Store:
         self.close()
 
 
-def _opened(source: Source, schema: str | None, loop: asyncio.AbstractEventLoop | None) -> Backend:
+def _opened(source: str | Saver, schema: str | None, loop: asyncio.AbstractEventLoop | None) -> Backend:
     if isinstance(source, str):
         from turnstate_backends.stores import open_store as opened
 
