@@ -17,12 +17,14 @@ from urllib.parse import quote
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langgraph.checkpoint.sqlite import SqliteSaver
 from starlette.testclient import TestClient
 
 import hostile
 from cli_run import command, environment, run, store
 from http_client import PORT, URL, client
 from recorded import copy_db, record_to_postgres
+from savers import named
 from test_untouched import held
 from turnstate.serving.answers import Source
 from turnstate.serving.app import application
@@ -362,12 +364,8 @@ def test_no_two_requests_use_a_saver_at_once(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(stores, "open_store", counted)
     copy = tmp_path / "demo.db"  # SqliteSaver writes when it reads
     copy.write_bytes(Path(store("demo")).read_bytes())
-    (tmp_path / "served_saver.py").write_text(
-        "from langgraph.checkpoint.sqlite import SqliteSaver\n"
-        f"def saver(): return SqliteSaver.from_conn_string({str(copy)!r})\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    with client("saver:served_saver:saver") as started, ThreadPoolExecutor(4) as pool:
+    address = named(monkeypatch, lambda: SqliteSaver.from_conn_string(str(copy)))
+    with client(address) as started, ThreadPoolExecutor(4) as pool:
         told = list(pool.map(lambda _: started.get("/threads/demo/chart").status_code, range(12)))
     assert (set(told), most) == ({200}, 1)
 
