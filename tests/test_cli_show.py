@@ -394,3 +394,8 @@ def test_turns_that_are_inputs_are_said_to_be() -> None:
     assert (document["turns_by"], document["total"]) == ("inputs", 3)
     result = run("show", "demo", "plan", "--turns-by", "inputs", "--store", store("demo"))
     assert result.err.endswith("turns are counted by inputs, not by questions in the messages\n")
+
+
+def test_turns_in_a_row_are_told_as_a_range() -> None:
+    told = run("show", "plain", "messages", "--turn", "1", "--store", store("plain")).err
+    assert told.endswith(" · written in 10 turns (1–10)\n")

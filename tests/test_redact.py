@@ -488,3 +488,22 @@ def test_names_that_hold_what_should_go_are_pointed_out(tmp_path: Path) -> None:
     argv = ("record", "--store", str(path), "ada@example.org", "--redact-personal", "--json")
     document = run(*argv, "--to", str(tmp_path / "r.db")).document
     assert document["names_kept"] == ["ada@example.org"]
+
+
+def test_a_key_or_pattern_that_matched_nothing_is_pointed_out(tmp_path: Path) -> None:
+    demo = str(Path(__file__).parent.parent / "fixtures" / "demo.db")
+    argv = ("record", "--store", demo, "demo", "--to", str(tmp_path / "r.db"), "--force")
+    rules = (
+        "--redact",
+        "PLAN",
+        "--redact",
+        "plam",
+        "--redact-pattern",
+        "Aarhus",
+        "--redact-pattern",
+        "Århus",
+    )
+    assert run(*argv, *rules, "--json").document["matched_nothing"] == ["plam", "Århus"]
+    said = "matched nothing, see whether it is spelt right: plam, Århus"
+    assert said in run(*argv, *rules).err.splitlines()
+    assert "matched nothing" not in run(*argv, "--redact", "pl*", "--redact-pattern", r"55\.5").err

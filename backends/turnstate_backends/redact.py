@@ -93,6 +93,7 @@ class Found(Struct):
         names: Thread ids, channels and other names that LangGraph needs, which hold what should go, and stay.
         sealed: Encrypted payloads that were copied unopened.
         opened: Encrypted payloads that are now stored in clear.
+        unmet: Of the keys and patterns that were asked for, those that nothing has matched: perhaps mistyped.
     """
 
     places: Counter[tuple[Detector, str]] = field(default_factory=Counter)
@@ -100,6 +101,7 @@ class Found(Struct):
     names: set[str] = set()
     sealed: int = 0
     opened: int = 0
+    unmet: set[str] = field(default_factory=set)
 
 
 class Redactor:
@@ -111,7 +113,7 @@ class Redactor:
     """
 
     def __init__(self, rules: Rules, salt: bytes) -> None:
-        self.found = Found()
+        self.found = Found(unmet={*rules.keys, *(pattern.pattern for pattern in rules.patterns)})
         self._rules = rules
         self._salt = salt
         self._globs = tuple(key.casefold() for key in rules.keys)
@@ -232,9 +234,8 @@ class Redactor:
 
     def _under(self, name: str, node: Node, within: _Within | None, key: str) -> Node:
         """What stands under a name."""
-        if self._globs and any(
-            fnmatchcase(name.casefold(), glob) or name.casefold() == glob for glob in self._globs
-        ):
+        if self._globs and (met := self._keys_met(name.casefold())):
+            self.found.unmet.difference_update(met)
             if isinstance(node, Raw) and node.token in (b"null", b"\xc0"):
                 return node
             return self._gone(node, "key", key)
@@ -285,12 +286,17 @@ class Redactor:
                 )
         return _pairs(node, lambda k, v: self._entry(k, v, within))
 
+    def _keys_met(self, name: str) -> list[str]:
+        pairs = zip(self._rules.keys, self._globs, strict=True)
+        return [key for key, glob in pairs if fnmatchcase(name, glob) or name == glob]
+
     def _number(self, node: Raw, within: _Within | None, key: str) -> Node:
         if not node.number:
             return node
         if within is not None and within.numbers:
             return self._placeholder(node.number.encode(), within.detector, key)
-        if any(pattern.search(node.number) for pattern in self._rules.patterns):
+        if met := [pattern.pattern for pattern in self._rules.patterns if pattern.search(node.number)]:
+            self.found.unmet.difference_update(met)
             return self._placeholder(node.number.encode(), "pattern", key)
         return node
 
@@ -409,7 +415,10 @@ class Redactor:
             yield from ((*span, "e-mail") for span in detectors.emails_in(text))
             yield from ((*span, "phone") for span in detectors.phones_in(text))
         for pattern in self._rules.patterns:
-            yield from ((*found.span(), "pattern") for found in pattern.finditer(text) if found[0])
+            for found in pattern.finditer(text):
+                if found[0]:
+                    self.found.unmet.discard(pattern.pattern)
+                    yield *found.span(), "pattern"
 
     # Placeholders.
 

@@ -398,7 +398,9 @@ def _draft(
                 opened, thread, ns="", branch=None, messages="messages", turns_by=None
             )
         except Missed as miss:
-            raise Refused(f"there is no thread {thread!r}", miss.message, "Name one that is.") from None
+            raise Refused(
+                "nothing can be drafted", miss.message, "Name a thread that the store has, see threads."
+            ) from None
         text = draft(history, None if address is None else _address_from(folder, address))
     if to is None:
         out.screen.data(text.removesuffix("\n"))

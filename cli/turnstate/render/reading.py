@@ -66,7 +66,7 @@ def provenance(reading: Reading) -> list[str]:
     if written is not None:
         facts.append(_written(written))
     groups = reading.spans_written
-    listed = ", ".join(spans([group]) for group in groups)
+    listed = spans(groups)
     if len(groups) < len(reading.turns_written) and len(groups) > 1:
         facts.append(f"written in turns {listed}")
     elif len(groups) > 1:

@@ -55,6 +55,7 @@ def record_document(file: str, size: int, threads: Sequence[Recorded], found: Fo
         ],
         "redacted_distinct": len(found.distinct),
         "names_kept": sorted(found.names),
+        "matched_nothing": sorted(found.unmet),
         "encrypted": {"kept": found.sealed, "opened": found.opened},
     }
 
@@ -76,6 +77,8 @@ def _notes(file: str, size_: int, threads: Sequence[Recorded], found: Found) -> 
         if each.part is not None:
             yield _cut(each.thread, each.part)
     yield from _redacted(found)
+    if found.unmet:
+        yield f"matched nothing, see whether it is spelt right: {_listed(sorted(found.unmet))}"
     if found.names:
         yield f"names that hold what was to be redacted stay: {_listed(sorted(found.names))}"
     if found.opened:
