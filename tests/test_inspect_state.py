@@ -585,6 +585,14 @@ def test_what_a_terminal_would_act_on_is_escaped() -> None:
     assert text.isascii()
 
 
+def test_a_turn_whose_value_cannot_be_read_is_not_said_to_have_written_it() -> None:
+    hidden = {"tool_state": {"$absent": "encrypted"}}
+    bare = {"value": SEVERN}
+    state = conversation(3, tool_state={BBOX: bare})
+    answer = asked(BBOX, state=state, history=Kept({1: hidden, 2: hidden, 3: {BBOX: bare}}, 3))
+    assert picked(answer, "value", "written_in_turn", "written_in_turns") == (SEVERN, None, None)
+
+
 def test_an_entry_of_a_channel_that_cannot_be_read_is_not_said_to_have_been_absent() -> None:
     past = Kept({1: {"tool_state": {"$absent": "encrypted"}}, 2: {BBOX: SECOND}}, 2)
     assert asked(BBOX, turn=1, history=past)["outcome"] == "encrypted"

@@ -217,7 +217,7 @@ class Inspection:
                     else own
                 )
                 counts.append(len(writers) or None)
-                told["written_in_turns"] = list(writers)
+                told |= {"written_in_turns": list(writers)} if writers else {}
             if own is not None:
                 told["written_in_turn"] = own
             count = max((n for n in counts if n is not None), default=None)

@@ -146,6 +146,8 @@ class Past:
             own = turn_of(item)
             if own is not None:
                 found.add(own)
+            elif isinstance(item, Absent) or isinstance(before, Absent):
+                continue  # nothing to compare
             elif turn == 1 or (turn - 1 in states and not _same(before, item)):
                 found.add(turn)
         return tuple(sorted(found))

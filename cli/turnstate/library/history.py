@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from turnstate.library.protocol import Snapshots
 from turnstate.library.records import Snapshot, TurnsBy
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from turnstate_backends.values import Absent, Stored
 
 _T = TypeVar("_T")
+_WAITS = (0.02, 0.05, 0.1, 0.2, 0.4)
+"""Seconds between looks for a checkpoint that is on its way: with ``durability="async"`` the step does not wait."""
 
 
 class CheckpointHistory:
@@ -64,6 +66,7 @@ class CheckpointHistory:
         self._turns_by = turns_by
         self._at: str | None = None
         self._from: str | None = None
+        self._at_exit = False
 
     @property
     def counts_messages_in(self) -> str | None:
@@ -76,8 +79,9 @@ class CheckpointHistory:
         """The history that a run has behind it, asked for in one of its nodes or tools.
 
         Its line is the run's own, up to the checkpoint on which the step that is under way stands, also where another
-        run of the thread has a later one. Where that is not stored, with ``durability="exit"`` until the run ends, it
-        is the line of the checkpoint that the run was told to start from, else that which LangGraph would resume.
+        run of the thread has a later one; a call waits up to a second while that is being stored. Where it is not,
+        with ``durability="exit"`` until the run ends, it is the line of the checkpoint that the run was told to start
+        from, else that which LangGraph would resume.
 
         Args:
             config: The ``RunnableConfig`` that LangGraph hands to the node. The step's checkpoint stands in its
@@ -85,7 +89,9 @@ class CheckpointHistory:
                 gave as ``configurable.checkpoint_id`` in its ``metadata``.
         """
         run = copy(self)
-        run._at = ((config.get("configurable") or {}).get("checkpoint_map") or {}).get(self._namespace)
+        at = config.get("configurable") or {}
+        run._at = (at.get("checkpoint_map") or {}).get(self._namespace)
+        run._at_exit = at.get("__pregel_durability") == "exit"  # langgraph._internal._constants; no use in waiting
         run._from = (config.get("metadata") or {}).get("checkpoint_id")
         return run
 
@@ -106,15 +112,8 @@ class CheckpointHistory:
         return None if thread is None else await run._told(str(thread), run._present, None)
 
     def _present(self, walk: History) -> int | None:
-        """The turn of the run, where its checkpoint is stored, or the one before that is: it may be on its way."""
-        from turnstate.history.ids import id_step
-
-        if self._at is None:
-            return None
-        last = walk.line.rows[-1].id
-        step, before = id_step(self._at), id_step(last)
-        follows = step is not None and before is not None and step == before + 1
-        return walk.turns.total if self._at == last or follows else None
+        """The turn of the run, where its checkpoint is stored."""
+        return walk.turns.total if self._at == walk.line.rows[-1].id else None
 
     async def snapshots(self, thread_id: str, *, channels: Collection[str] | None = None) -> Snapshots:
         """The state as each retained turn ended. All of it is held; :meth:`snapshot` holds one turn's.
@@ -149,10 +148,11 @@ class CheckpointHistory:
         )
 
     async def _told(self, thread: str, work: Callable[[History], _T], never: _T) -> _T:
-        """What a store that is open for this call alone tells of a thread; ``never`` of one that is not there."""
+        """What a store that is open for one look alone tells of a thread; ``never`` of one that is not there."""
         loop = asyncio.get_running_loop()
 
-        def told() -> _T:
+        def told(waits: bool) -> _T | None:
+            """None where it waits for the run's checkpoint."""
             from turnstate.history.asked import MESSAGES, thread_found
 
             with Store(self._source, loop=loop) as store, store.reading() as backend:
@@ -163,13 +163,19 @@ class CheckpointHistory:
                     messages=self._messages or MESSAGES,
                     turns_by=self._turns_by,
                 )
-                if walk is None:
-                    return never
-                tips = (tip for tip in (self._at, self._from) if tip in walk.forest.rows)
+                rows: Collection[str] = () if walk is None else walk.forest.rows
+                if waits and self._at not in rows:
+                    return None
+                tips = (tip for tip in (self._at, self._from) if tip in rows)
                 tip = next(tips, None)
-                return work(walk if tip is None else walk.along(tip))
+                return never if walk is None else work(walk if tip is None else walk.along(tip))
 
-        return await in_thread(told)
+        for seconds in _WAITS if self._at is not None and not self._at_exit else ():
+            found = await in_thread(lambda: told(waits=True))
+            if found is not None:
+                return found
+            await asyncio.sleep(seconds)
+        return cast(_T, await in_thread(lambda: told(waits=False)))
 
     def _snapshots(self, walk: History, channels: Collection[str] | None) -> Snapshots:
         ends = {turn.number: turn.end for turn in walk.turns.turns[1:] if turn.end is not None}
