@@ -91,7 +91,8 @@ class CheckpointHistory:
         run = copy(self)
         at = config.get("configurable") or {}
         run._at = (at.get("checkpoint_map") or {}).get(self._namespace)
-        run._at_exit = at.get("__pregel_durability") == "exit"  # langgraph._internal._constants; no use in waiting
+        # The name is langgraph._internal._constants.CONFIG_KEY_DURABILITY; where it is missing, a call waits in vain.
+        run._at_exit = at.get("__pregel_durability") == "exit"
         run._from = (config.get("metadata") or {}).get("checkpoint_id")
         return run
 
