@@ -256,11 +256,24 @@ def test_where_nodes_add_human_messages_the_turns_of_the_history_stand(single: b
         assert picked(answer, "outcome", "turns_so_far") == ("no_such_turn", 2)
     second = asked(BBOX, state=state, history=history, turn=2)
     assert picked(second, "value", "written_in_turn") == ([-1.9, 51.3, 0.7, 51.9], None)
-    assert second["note"].startswith("Its entry says that turn 4 wrote it")
+    assert second["note"] == "Its entry says that turn 4 wrote it, and the history tells otherwise."
     note = asked(BBOX, state=state, history=history)["note"]
     assert note.endswith(
         'The value before it is turn 1\'s, read it with inspect_state(key="gazet/get_aoi/bbox", turn=1).'
     )
+
+
+@pytest.mark.parametrize("turn", [None, 3])
+def test_an_entry_whose_turn_had_ended_with_another_value_is_not_said_to_be_of_that_turn(
+    turn: int | None,
+) -> None:
+    """As where messages were taken out before the third turn, or an edit changed the value and kept the turn."""
+    miscounted = {**SECOND, "value": [0, 0, 1, 1], "turns_written": 3}
+    history = KeptSingly({1: {BBOX: FIRST}, 2: {BBOX: SECOND}, 3: {BBOX: miscounted}}, 4)
+    state = conversation(4, tool_state={BBOX: miscounted})
+    answer = asked(BBOX, state=state, history=history, **({} if turn is None else {"turn": turn}))
+    assert picked(answer, "value", "written_in_turn") == ([0, 0, 1, 1], None)
+    assert answer["note"] == "Its entry says that turn 2 wrote it, and the history tells otherwise."
 
 
 def test_the_present_turn_is_read_from_the_state_also_before_the_history_has_it() -> None:

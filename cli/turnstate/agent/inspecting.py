@@ -129,12 +129,7 @@ class Inspection:
         if item is NOTHING:
             return await self._not_at(names, turn, told)
         told |= await self._value(item, pattern, path)
-        if told["outcome"] == "value" and (turn_of(item) or 0) > turn:
-            # Whoever wrote the entry counted messages that are no questions; the store knows better.
-            told["note"] = (
-                f"Its entry says that turn {turn_of(item)} wrote it, which does not count turns as the history does."
-            )
-        elif told["outcome"] == "value":
+        if told["outcome"] == "value":
             told |= await self._writes(names, item, turn)
         return told
 
@@ -218,11 +213,16 @@ class Inspection:
                 )
                 counts.append(len(writers) or None)
                 told |= {"written_in_turns": list(writers)} if writers else {}
-            if own is not None:
-                told["written_in_turn"] = own
             count = max((n for n in counts if n is not None), default=None)
             if count is not None:
                 told["turns_written"] = count
+            looks = turn is not None or (count is not None and count > 1)
+            if looks and self.past is not None and await self.past.refutes(names, item, turn):
+                # Whoever wrote the entry counted messages, or kept its turn in an edit; the store knows better.
+                words = f"Its entry says that turn {turn_of(item)} wrote it, and the history tells otherwise."
+                return {**told, "note": words}
+            if own is not None:
+                told["written_in_turn"] = own
             if count is not None and count > 1:
                 told["note"] = f"{names.name} was {writes_in_words(count)}."
                 told["note"] += await self._note(names, own, writers, present, count)

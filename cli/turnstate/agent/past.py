@@ -9,7 +9,7 @@ from typing import Any
 from turnstate.agent.live import plain
 from turnstate.agent.tool_state import turn_of
 from turnstate.history import jsonform
-from turnstate.history.keys import Key
+from turnstate.history.keys import Key, shown_value
 from turnstate.history.wording import equal_values
 from turnstate.library.history import CheckpointHistory
 from turnstate.library.protocol import Snapshots, ThreadHistory
@@ -123,6 +123,26 @@ class Past:
                 return read, read
             return own, own if (await self.at(own)).outcome == "value" else read
         return None
+
+    async def refutes(self, names: Names, item: Any, turn: int | None) -> bool:
+        """Whether it shows that a value was not written in the turn that its entry names: that turn came later than
+        the one that is read, or had ended with another value.
+
+        Args:
+            names: The key.
+            item: Its entry.
+            turn: As which turn ended; None for the present.
+        """
+        own = turn_of(item)
+        if own is None or own == turn:
+            return False
+        if turn is not None and own > turn:
+            return True
+        found = await self.at(own)
+        held = names.of(found.entries)
+        if found.outcome != "value" or own >= found.total or isinstance(held, Absent):
+            return False
+        return not _same(held if held is NOTHING else shown_value(held)[0], shown_value(item)[0])
 
     async def writers(self, names: Names, present: Any) -> tuple[int, ...]:
         """The turns that are known to have written a key, as far as ends of turns tell.
