@@ -221,7 +221,10 @@ def test_a_history_that_fails_is_told_by_its_class_and_leaves_the_present_value(
     assert answer["outcome"] == "history_failed"
     assert "OSError" in answer["message"]
     present = asked(BBOX, history=Broken())
-    assert present["value"] == [-1.9, 51.3, 0.7, 51.9]
+    assert picked(present, "value", "written_in_turn", "turns_written") == ([-1.9, 51.3, 0.7, 51.9], 2, 2)
+    assert present["note"] == (
+        "gazet/get_aoi/bbox was written in 2 turns. The earlier turns could not be read (OSError)."
+    )
     assert "hunter2" not in json.dumps([answer, present])
 
 
@@ -256,7 +259,10 @@ def test_where_nodes_add_human_messages_the_turns_of_the_history_stand(single: b
         assert picked(answer, "outcome", "turns_so_far") == ("no_such_turn", 2)
     second = asked(BBOX, state=state, history=history, turn=2)
     assert picked(second, "value", "written_in_turn") == ([-1.9, 51.3, 0.7, 51.9], None)
-    assert second["note"] == "Its entry says that turn 4 wrote it, and the history tells otherwise."
+    assert second["note"] == (
+        "gazet/get_aoi/bbox was written in 2 turns. "
+        "Its entry says that turn 4 wrote it, and the history tells otherwise."
+    )
     note = asked(BBOX, state=state, history=history)["note"]
     assert note.endswith(
         'The value before it is turn 1\'s, read it with inspect_state(key="gazet/get_aoi/bbox", turn=1).'
@@ -273,7 +279,10 @@ def test_an_entry_whose_turn_had_ended_with_another_value_is_not_said_to_be_of_t
     state = conversation(4, tool_state={BBOX: miscounted})
     answer = asked(BBOX, state=state, history=history, **({} if turn is None else {"turn": turn}))
     assert picked(answer, "value", "written_in_turn") == ([0, 0, 1, 1], None)
-    assert answer["note"] == "Its entry says that turn 2 wrote it, and the history tells otherwise."
+    assert answer["note"] == (
+        "gazet/get_aoi/bbox was written in 3 turns. "
+        "Its entry says that turn 2 wrote it, and the history tells otherwise."
+    )
 
 
 def test_the_present_turn_is_read_from_the_state_also_before_the_history_has_it() -> None:

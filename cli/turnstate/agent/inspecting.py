@@ -213,18 +213,20 @@ class Inspection:
                 )
                 counts.append(len(writers) or None)
                 told |= {"written_in_turns": list(writers)} if writers else {}
-            count = max((n for n in counts if n is not None), default=None)
-            if count is not None:
-                told["turns_written"] = count
-            looks = turn is not None or (count is not None and count > 1)
-            if looks and self.past is not None and await self.past.refutes(names, item, turn):
-                # Whoever wrote the entry counted messages, or kept its turn in an edit; the store knows better.
-                words = f"Its entry says that turn {turn_of(item)} wrote it, and the history tells otherwise."
-                return {**told, "note": words}
+            count = max((n for n in counts if n is not None), default=0)
             if own is not None:
                 told["written_in_turn"] = own
-            if count is not None and count > 1:
+            if count:
+                told["turns_written"] = count
+            if count > 1:
                 told["note"] = f"{names.name} was {writes_in_words(count)}."
+            looks = count > 1 or turn is not None
+            if looks and self.past is not None and await self.past.refutes(names, item, turn):
+                # Whoever wrote the entry counted messages, or kept its turn in an edit; the store knows better.
+                del told["written_in_turn"]
+                words = f"Its entry says that turn {own} wrote it, and the history tells otherwise."
+                told["note"] = f"{told.get('note', '')} {words}".lstrip()
+            elif count > 1:
                 told["note"] += await self._note(names, own, writers, present, count)
         except HistoryFailed as error:
             told["note"] = f"{told.get('note', '')} The earlier turns could not be read ({error}).".lstrip()
