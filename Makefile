@@ -66,7 +66,7 @@ record: $(STAMP)
 record-releases: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python fixtures/releases/record.py
 
-# Writes README.md's output blocks anew from the commands above them, and the schema from the vocabulary.
+# Writes the output blocks of README.md and docs/*.md anew from the commands above them, and the schema from the vocabulary.
 docs: $(STAMP)
 	$(BIN)/python tests/docs.py --write
 	$(BIN)/turnstate check --print-schema | $(BIN)/python -m json.tool --no-ensure-ascii \

@@ -21,7 +21,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 import pg
 from cli_run import run
-from docs import README
+from docs import DOCS
 from recorded import as_noted, shuffle_rows
 from releases import IDS, STORES, TRUTH, Cell, restore, unpack
 from savers import named
@@ -244,13 +244,12 @@ def test_the_order_of_rows_in_a_file_changes_nothing(changing: Cell) -> None:
 
 
 @each_store
-def test_the_readme_says_where_a_release_records_nodes_and_how_it_writes_values(cell: Cell) -> None:
+def test_the_docs_say_where_a_release_records_nodes_and_how_it_writes_values(cell: Cell) -> None:
     title = (
         f"LangGraph.js {cell.release.removeprefix('js-')}" if cell.release.startswith("js-") else cell.release
     )
-    (line,) = [
-        line for line in README.read_text(encoding="utf-8").splitlines() if line.startswith(f"| {title} |")
-    ]
+    page = (DOCS / "stores.md").read_text(encoding="utf-8")
+    (line,) = [line for line in page.splitlines() if line.startswith(f"| {title} |")]
     _, _, databases, values, nodes = line.strip("| ").split(" | ")
     first_row, metadata, paths = stored(cell)
     assert {"sqlite": "SQLite", "postgres": "PostgreSQL"}[cell.backend] in databases.split(", ")

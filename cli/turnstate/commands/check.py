@@ -38,7 +38,7 @@ The file, turnstate.toml here or in a folder above unless another is named:
   equals = "look up the area"
 
 An expectation is about a key (its value as of a turn), a turn, what changed between two turns,
-or a thread; the README lists every name, and --print-schema has them for an editor. A value is
+or a thread; docs/checking.md lists every name, and --print-schema has them for an editor. A value is
 equal as diff has it: 1, 1.0 and "1" differ. Secrets are compared and shown masked. --accept
 writes what the store holds into the file; it changes nothing but values that do not hold.
 
