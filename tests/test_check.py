@@ -51,7 +51,7 @@ def test_a_wrong_value_fails_and_names_the_expected_and_the_found_value_and_the_
         "    |   $[2]  12.7\n"
         "    | ~ $[3]  99.9 → 55.8\n"
         f"  turn 1 · checkpoint {checkpoint('demo', 1)} · written in turn 1 by tool · written in 2 turns (1, 3)\n"
-        "1 expectation: 0 hold, 1 do not\n"
+        "1 expectation: 0 hold, 1 does not\n"
     )
 
 
@@ -60,7 +60,7 @@ def test_a_right_value_holds(tmp_path: Path) -> None:
     result = check(tmp_path, table)
     assert (result.code, result.out) == (
         0,
-        f"ok    turnstate.toml:2  demo {BBOX} turn 1: equals\n1 expectation: 1 hold\n",
+        f"ok    turnstate.toml:2  demo {BBOX} turn 1: equals\n1 expectation: 1 holds\n",
     )
 
 
@@ -292,7 +292,7 @@ def test_the_first_failure_can_be_the_last(tmp_path: Path) -> None:
     assert result.code == 1
     assert result.out.splitlines()[-2:] == [
         "-     turnstate.toml:7  demo plan turn 1: equals",
-        "2 expectations: 0 hold, 1 do not, 1 not run",
+        "2 expectations: 0 hold, 1 does not, 1 not run",
     ]
 
 
@@ -328,7 +328,7 @@ def test_the_file_is_found_in_a_folder_above_and_its_store_beside_it(tmp_path: P
     inner.mkdir(parents=True)
     result = run("check", cwd=inner)
     assert result.code == 0
-    assert result.out == f"ok    {tmp_path}/turnstate.toml:2  demo: turns\n1 expectation: 1 hold\n"
+    assert result.out == f"ok    {tmp_path}/turnstate.toml:2  demo: turns\n1 expectation: 1 holds\n"
 
 
 def test_a_file_that_is_named_twice_is_checked_once(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def unescaped(text: str, more: dict[str, str]) -> str:
 
 def test_github_gets_an_annotation_on_the_line_of_what_does_not_hold(tmp_path: Path) -> None:
     *annotations, totals = report(tmp_path, "--format", "github").out.splitlines()
-    assert totals == "4 expectations: 1 hold, 2 do not, 1 cannot be told"
+    assert totals == "4 expectations: 1 holds, 2 do not, 1 cannot be told"
     matches = [
         re.fullmatch(r"::error file=([^,]*),line=(\d+),title=([^,:]*)::(.*)", line) for line in annotations
     ]
@@ -189,7 +189,7 @@ def test_a_summary_that_cannot_be_written_changes_no_exit_code(tmp_path: Path) -
     result = report(
         tmp_path, "--format", "github", tables='\n[[expect]]\nthread = "demo"\nturns = 3\n', env=env
     )
-    assert (result.code, result.out) == (0, "1 expectation: 1 hold\n")
+    assert (result.code, result.out) == (0, "1 expectation: 1 holds\n")
     assert result.err.startswith("no summary: ")
 
 
@@ -198,7 +198,7 @@ def test_markdown_shows_hostile_text_as_text(tmp_path: Path) -> None:
     assert lines[:7] == [
         "### turnstate check",
         "",
-        "4 expectations: 1 hold, 2 do not, 1 cannot be told",
+        "4 expectations: 1 holds, 2 do not, 1 cannot be told",
         "",
         "| | expectation | where |",
         "|---|---|---|",

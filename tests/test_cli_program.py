@@ -86,6 +86,14 @@ def test_a_verbs_option_before_the_verb_is_told_where_it_goes() -> None:
     assert "go after" not in run("--jason", "show", "demo", "plan").err
 
 
+def test_a_name_that_is_not_given_is_told_with_what_lists_them() -> None:
+    assert run("turns").err.splitlines()[-2:] == [
+        "Error: Missing argument 'THREAD'.",
+        "turnstate threads lists them.",
+    ]
+    assert run("show", "demo").err.endswith("'KEY'.\nturnstate keys THREAD lists them.\n")
+
+
 def test_help_is_not_coloured_in_automation() -> None:
     assert "\x1b" not in run_process("--help", env={"GITHUB_ACTIONS": "true"}).out
 

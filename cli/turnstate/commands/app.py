@@ -39,6 +39,7 @@ from turnstate.render.screen import OutputClosed, OutputFailed
 PROGRAM = "turnstate"
 # Objects made before the next look for cycles: what is read lives to the end, and looking took a tenth of a long log.
 _RARELY = 50_000
+_LISTED_BY = {"THREAD": "threads", "KEY": "keys THREAD"}
 _COMPLETE = "_TURNSTATE_COMPLETE"  # set by the shell's completion function
 _DEBUG = "TURNSTATE_DEBUG"
 
@@ -271,7 +272,7 @@ def _failed(error: Exception) -> int:
     ):  # the base of Typer's usage errors has moved
         told = io.StringIO()
         error.show(file=told)
-        sys.stderr.write(redacted(told.getvalue() + _option_hint(error)))
+        sys.stderr.write(redacted(told.getvalue() + _hint(error)))
         return USAGE
     from turnstate_backends.interface import StoreError
 
@@ -289,23 +290,30 @@ def _failed(error: Exception) -> int:
     )
 
 
-def _option_hint(error: Any) -> str:
-    """What to do where an option is not known: it may be a name, or a verb's option before the verb. Else empty."""
+def _hint(error: Any) -> str:
+    """What to do about an option that is not known, or a name that is not given; empty where the message says it."""
     command = getattr(getattr(error, "ctx", None), "command", None)
-    if not hasattr(error, "option_name") or not hasattr(error, "possibilities") or command is None:
+    if command is None:
         return ""
+    if hasattr(error, "option_name") and hasattr(error, "possibilities"):
+        return _option_hint(error.option_name, command)
+    missing = getattr(getattr(error, "param", None), "metavar", None)
+    is_missing = type(error).__name__ == "MissingParameter"  # the class has moved, as its base has
+    return f"{PROGRAM} {_LISTED_BY[missing]} lists them.\n" if is_missing and missing in _LISTED_BY else ""
+
+
+def _option_hint(option: str, command: Any) -> str:
+    """It may be a name, or a verb's option before the verb."""
     if isinstance(command, _Verbs):
-        option = error.option_name
-        has = any(option in each.opts for verb in command.commands.values() for each in verb.params)
-        return (
-            f"A command's options go after its name, as in: {PROGRAM} show THREAD KEY {option}\n"
-            if has
-            else ""
-        )
-    names = [each.metavar for each in _arguments(command)]
-    if not names:
+        if any(option in each.opts for verb in command.commands.values() for each in verb.params):
+            return f"A command's options go after its name, as in: {PROGRAM} show THREAD KEY {option}\n"
         return ""
-    return f"A name that begins with - goes after --, as in: {PROGRAM} {command.name} -- {' '.join(names)}\n"
+    names = " ".join(each.metavar for each in _arguments(command))
+    return (
+        f"A name that begins with - goes after --, as in: {PROGRAM} {command.name} -- {names}\n"
+        if names
+        else ""
+    )
 
 
 def _prepare_streams() -> None:

@@ -53,13 +53,14 @@ def place(expectation: Expectation) -> str:
 
 def totals(report: CheckReport) -> str:
     """``5 expectations: 3 hold, 2 do not``."""
-    words: tuple[tuple[Status, str], ...] = (
-        ("holds", "hold"),
-        ("fails", "do not"),
-        ("error", "cannot be told"),
-        ("not_run", "not run"),
+    words: tuple[tuple[Status, str, str], ...] = (
+        ("holds", "holds", "hold"),
+        ("fails", "does not", "do not"),
+        ("error", "cannot be told", "cannot be told"),
+        ("not_run", "not run", "not run"),
     )
-    parts = [f"{n} {what}" for status, what in words if (n := report.count(status)) or status == "holds"]
+    counts = [(report.count(status), one, many) for status, one, many in words]
+    parts = [f"{n} {one if n == 1 else many}" for n, one, many in counts if n or one == "holds"]
     return f"{counted(len(report.results), 'expectation')}: {', '.join(parts)}"
 
 
