@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -318,6 +319,19 @@ def test_a_terminal_too_narrow_for_a_date_in_one_piece_gets_a_line_per_cell() ->
     ]
     pruned = run_in_terminal("gaps", "demo", "--store", store("demo-pruned"), columns=60)
     assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", pruned).splitlines())) <= 60
+
+
+def test_the_ids_of_threads_stay_in_one_piece_where_eighty_columns_hold_them(tmp_path: Path) -> None:
+    path, id = tmp_path / "uuid.db", "0b6c2c1e-8a5b-4f6e-9d2e-3f1b7a9c5d10"
+    path.write_bytes(Path(store("demo")).read_bytes())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE checkpoints SET thread_id = ?", (id,))
+    seen = run_in_terminal("threads", "--color", "never", "--store", str(path), columns=80).splitlines()
+    assert seen[0].split() == ["thread", "ckpts", "namespaces", "first", "last"]
+    assert [line.split() for line in seen[1:]] == [
+        [id, "12", "1", "2026-11-30", "2026-11-30"],
+        ["13:00:04Z", "13:00:04Z"],
+    ]
 
 
 LONG_KEY = "gazetteer/get_area_of_interest/bounding_box/" + "Llanfairpwllgwyngyllgogerychwyrndrobwll" * 2

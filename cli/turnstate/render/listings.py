@@ -38,9 +38,9 @@ def write_threads(screen: Screen, lines: Sequence[ThreadLine]) -> None:
     """One row per thread, most recent activity first."""
     counts = any(turns is not None for *_, turns in lines)
     columns = [
-        Column("thread", text=True),
+        Column("thread", whole=True),
         *([Column("turns", right=True)] if counts else []),
-        Column("checkpoints", right=True),
+        _checkpoints(screen),
         Column("namespaces", right=True),
         Column("first", text=True),
         Column("last", text=True),
@@ -59,6 +59,10 @@ def write_threads(screen: Screen, lines: Sequence[ThreadLine]) -> None:
     write_table(screen, columns, rows)
 
 
+def _checkpoints(screen: Screen) -> Column:
+    return Column("checkpoints" if screen.width >= 100 or not screen.interactive else "ckpts", right=True)
+
+
 def write_namespaces(screen: Screen, threads: Sequence[ThreadRow]) -> None:
     """One row per namespace; that of the root graph is empty."""
     rows = [[Cell(row.id), Cell(ns)] for row in threads for ns in row.namespaces]
@@ -72,10 +76,7 @@ def write_turns(screen: Screen, report: TurnReport) -> None:
         Column("status"),
         Column("started", text=True),
         Column("took", right=True),
-        Column(
-            "checkpoints" if screen.width >= 100 or not screen.interactive else "ckpts",
-            right=True,
-        ),
+        _checkpoints(screen),
         Column("keys written", text=True),
         Column("question", text=True),
     ]

@@ -17,7 +17,7 @@ from turnstate.render.text import one_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_PADDED = 40  # a longer cell pushes its own row only
+_PADDED = 40  # a longer cell pushes its own row only, and is folded on a terminal even if it is an id
 _GAP = 2
 _WORD = 24  # what a text column has at least, on a terminal, for its longest word
 CUT = "what ends in … was cut to the terminal's width: a pipe (| cat) or --json has all of it"
@@ -154,7 +154,7 @@ def _floor(column: Column, texts: Sequence[str]) -> int:
     from rich.cells import cell_len
 
     word = max(cell_len(word) for text in texts for word in text.split() or [""])
-    return word if column.whole or word <= _SHORT_WORD else _FOLDED
+    return min(word, _PADDED) if column.whole or word <= _SHORT_WORD else _FOLDED
 
 
 def _is_cut(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> bool:
