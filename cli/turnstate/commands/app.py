@@ -303,17 +303,16 @@ def _hint(error: Any) -> str:
 
 
 def _option_hint(option: str, command: Any) -> str:
-    """It may be a name, or a verb's option before the verb."""
+    """It may be a name, what a name is called, or a verb's option before the verb."""
     if isinstance(command, _Verbs):
         if any(option in each.opts for verb in command.commands.values() for each in verb.params):
             return f"A command's options go after its name, as in: {PROGRAM} show THREAD KEY {option}\n"
         return ""
-    names = " ".join(each.metavar for each in _arguments(command))
-    return (
-        f"A name that begins with - goes after --, as in: {PROGRAM} {command.name} -- {names}\n"
-        if names
-        else ""
-    )
+    names = [each.metavar for each in _arguments(command)]
+    usage = f"as in: {PROGRAM} {command.name}"
+    if option.removeprefix("--").upper() in names:
+        return f"It is given without an option, {usage} {' '.join(names)}\n"
+    return f"A name that begins with - goes after --, {usage} -- {' '.join(names)}\n" if names else ""
 
 
 def _prepare_streams() -> None:
