@@ -86,6 +86,11 @@ def test_a_verbs_option_before_the_verb_is_told_where_it_goes() -> None:
     assert "go after" not in run("--jason", "show", "demo", "plan").err
 
 
+def test_a_slip_of_an_option_is_told_with_the_option_alone() -> None:
+    said = run("show", "demo", "plan", "--trun", "1").err.splitlines()[-1]
+    assert said == "Error: No such option: --trun (Possible options: --store, --turn, --turns-by)"
+
+
 def test_what_a_verb_takes_as_an_argument_is_no_option_and_told_so() -> None:
     for argv in (("show", "--thread", "demo"), ("show", "demo", "--key", "plan")):
         assert run(*argv).err.endswith("without an option, as in: turnstate show THREAD KEY\n")

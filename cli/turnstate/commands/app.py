@@ -296,13 +296,13 @@ def _hint(error: Any) -> str:
     if command is None:
         return ""
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):
-        return _option_hint(error.option_name, command)
+        return _option_hint(error.option_name, command, like=bool(error.possibilities))
     missing = getattr(getattr(error, "param", None), "metavar", None)
     is_missing = type(error).__name__ == "MissingParameter"  # the class has moved, as its base has
     return f"{PROGRAM} {_LISTED_BY[missing]} lists them.\n" if is_missing and missing in _LISTED_BY else ""
 
 
-def _option_hint(option: str, command: Any) -> str:
+def _option_hint(option: str, command: Any, *, like: bool) -> str:
     """It may be a name, what a name is called, or a verb's option before the verb."""
     if isinstance(command, _Verbs):
         if any(option in each.opts for verb in command.commands.values() for each in verb.params):
@@ -312,7 +312,10 @@ def _option_hint(option: str, command: Any) -> str:
     usage = f"as in: {PROGRAM} {command.name}"
     if option.removeprefix("--").upper() in names:
         return f"It is given without an option, {usage} {' '.join(names)}\n"
-    return f"A name that begins with - goes after --, {usage} -- {' '.join(names)}\n" if names else ""
+    slip = like and option.removeprefix("--").replace("-", "").isalpha()  # the option that was meant is told
+    if slip or not names:
+        return ""
+    return f"A name that begins with - goes after --, {usage} -- {' '.join(names)}\n"
 
 
 def _prepare_streams() -> None:
