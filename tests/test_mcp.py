@@ -9,11 +9,12 @@ import http.client
 import json
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -30,6 +31,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
 from cli_run import command, environment, run, store
+from recorded import copy_db
 from turnstate.history.jsonform import room_for_depth
 from turnstate.serving.allowed import Allowed
 from turnstate.serving.caps import Caps
@@ -291,6 +293,22 @@ def test_keys_outside_the_allow_list_are_in_no_answer(name: str) -> None:
     assert BBOX in told
     # The keys' names, what they held, and the questions, which stand in one of them.
     assert not re.search(r"\bplan\b|\bmessages\b|look up|Copenhagen|Describe|Aarhus", told)
+
+
+@pytest.mark.parametrize("damage", ["type = 'msgpack+aes'", "checkpoint = substr(checkpoint, 1, 900)"])
+def test_a_pattern_names_no_key_that_is_not_shown_of_a_row_that_cannot_be_read(
+    damage: str, tmp_path: Path
+) -> None:
+    path = copy_db(Path(store("demo")), tmp_path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE checkpoints SET {damage} WHERE checkpoint_id = ?", (END_OF_3,))
+    calls = [show("*"), show("gaz*"), show("plan")]
+    told = documents(desk(str(path), "plan"), *calls)
+    assert not re.search("gazet|messages|tool_state", json.dumps(told).replace("gaz*", ""))
+    assert [each["outcome"] for each in told[1:]] == ["no_such_key", told[2]["outcome"]]
+    assert told[2]["outcome"] in ("encrypted", "undecodable")
+    (entries,) = documents(desk(str(path), "tool_state"), show("gaz*"))
+    assert BBOX in json.dumps(entries)  # a channel's pattern shows its entries
 
 
 @pytest.mark.parametrize(

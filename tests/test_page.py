@@ -354,6 +354,10 @@ def test_a_long_thread_is_shown_a_hundred_turns_at_a_time(opened: Open, long_thr
         cell(page, "count, turn 230: written").wait_for()
         assert page.locator("td[data-row='0']").count() == 100
         assert page.locator("#band").inner_text() == "turns 131 to 230 of 230"
+        # A screen reader counts columns among all turns, after that of the keys.
+        assert cell(page, "count, turn 230: written").get_attribute("aria-colindex") == "231"
+        oldest = page.get_by_role("columnheader", name="turn 131, complete")
+        assert oldest.get_attribute("aria-colindex") == "132"
         head = page.get_by_role("rowheader").first
         page.locator("#grid-box").evaluate("box => { box.scrollLeft = 900; }")
         assert head.bounding_box()["x"] == page.locator("#grid-box").bounding_box()["x"] + 1

@@ -26,6 +26,7 @@ from http_client import PORT, URL, client
 from recorded import copy_db, record_to_postgres
 from savers import named
 from test_untouched import held
+from turnstate.commands.listening import token_for
 from turnstate.serving.answers import Source
 from turnstate.serving.app import application
 from turnstate.serving.guard import admission
@@ -120,7 +121,17 @@ def test_what_is_stored_and_cannot_be_read_is_422_with_its_outcome() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["state/plan?turn=x", "diff?from=3&to=1&turn=2", "log?from=3&to=1", "log?limit=0", "turns?turns_by=days"],
+    [
+        "state/plan?turn=x",
+        "diff?from=3&to=1&turn=2",
+        "log?from=3&to=1",
+        "log?limit=0",
+        "turns?turns_by=days",
+        "state/plan?tunr=1",  # the last turn would be told
+        "state/plan?Turn=1",
+        "turns?turn=1",
+        "state/plan?turn=1&turn=2",
+    ],
 )
 def test_what_cannot_be_answered_as_asked_is_400(demo: TestClient, path: str) -> None:
     answer = demo.get(f"/threads/demo/{path}")
@@ -233,6 +244,12 @@ def test_foreign_hosts_and_origins_are_refused(
     assert "access-control-allow-origin" not in answer.headers
 
 
+def test_of_several_origins_each_must_be_ours(demo: TestClient) -> None:
+    ours, foreign = ("Origin", URL), ("Origin", "http://evil.example")
+    for headers in ([ours, foreign], [foreign, ours]):
+        assert demo.get("/threads", headers=headers).status_code == 403
+
+
 def test_a_link_from_elsewhere_may_open_the_page(demo: TestClient) -> None:
     assert (
         demo.get("/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}).status_code
@@ -317,8 +334,8 @@ def test_a_server_for_others_goes_by_its_addresses_and_the_names_it_was_given(na
 def test_secrets_are_masked_and_nothing_reveals_them() -> None:
     with client(store("values")) as started:
         for path in (
-            "log?values=true&reveal=true",
-            "state/secret?reveal=true&text=true",
+            "log?values=true",
+            "state/secret?text=true",
             "diff?from=0&text=true",
         ):
             answer = started.get(f"/threads/values/{path}")
@@ -520,8 +537,16 @@ def test_ctrl_c_ends_it_with_130_and_a_taken_port_is_told(tmp_path: Path) -> Non
 
 
 def test_beyond_this_machine_no_token_is_refused() -> None:
-    refused = run("serve", "--store", store("demo"), "--host", "0.0.0.0")
-    assert (refused.code, "TURNSTATE_TOKEN" in refused.err) == (2, True)
+    for nothing in ("", " \n"):
+        refused = run(
+            "serve", "--store", store("demo"), "--host", "0.0.0.0", env={"TURNSTATE_TOKEN": nothing}
+        )
+        assert (refused.code, "TURNSTATE_TOKEN" in refused.err) == (2, True)
+
+
+def test_a_token_from_a_file_fits_without_its_newline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TURNSTATE_TOKEN", "a long random text\n")
+    assert token_for("0.0.0.0") == "a long random text"
 
 
 def test_a_store_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:

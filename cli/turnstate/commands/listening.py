@@ -76,7 +76,7 @@ def token_for(host: str) -> str | None:
     """
     from turnstate.serving.guard import is_loopback
 
-    token = os.environ.get(TOKEN) or None
+    token = os.environ.get(TOKEN, "").strip() or None  # a header's value has no space around it
     if token is None and not is_loopback(host):
         raise Refused(
             f"a token is needed to listen on {host}",

@@ -206,14 +206,26 @@ def readings_asked(
     Raises:
         Refused: Two channels have an entry of that name.
     """
-    from turnstate.history.keys import AmbiguousKey, is_glob
-    from turnstate.history.reading import read, read_all
+    from turnstate.history.keys import is_glob
+    from turnstate.history.reading import read_all
 
     matched = read_all(history, key, place, internal=internal, reveal=reveal) if is_glob(key) else []
-    if matched:
-        return matched
+    return matched or [reading_asked(history, key, place, internal=internal, reveal=reveal)]
+
+
+def reading_asked(
+    history: History, key: str, place: Place | Miss, *, internal: bool = False, reveal: bool = False
+) -> Reading:
+    """What the key reads as, whose name is no pattern.
+
+    Raises:
+        Refused: Two channels have an entry of that name.
+    """
+    from turnstate.history.keys import AmbiguousKey
+    from turnstate.history.reading import read
+
     try:
-        return [read(history, key, place, internal=internal, reveal=reveal)]
+        return read(history, key, place, internal=internal, reveal=reveal)
     except AmbiguousKey as error:
         raise ambiguous(key, error) from None
 

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
-from turnstate.history.asked import When, place_asked, thread_asked
+from turnstate.history.asked import When, place_asked, reading_asked, thread_asked
 from turnstate.history.refusals import Missed, Refused
 from turnstate.render.documents import Document, miss_document, present
 from turnstate.render.screen import Screen
@@ -175,7 +175,7 @@ class Source:
         def work() -> Answer:
             with self.opened() as store:
                 history, place = place_asked(self.history(store, line), when)
-                reading = _reading(history, key, place)
+                reading = reading_asked(history, key, place)
                 document = shown_document(history, reading, text=text)
             if reading.outcome == "value":
                 return Answer(HTTPStatus.OK, _encoded(document))
@@ -312,17 +312,6 @@ def problem(status: int, **fields: Any) -> Document:
 
 def _encoded(document: Any) -> bytes:
     return json_text(document).encode()
-
-
-def _reading(history: History, key: str, place: Any) -> Reading:
-    from turnstate.history.asked import ambiguous
-    from turnstate.history.keys import AmbiguousKey
-    from turnstate.history.reading import read
-
-    try:
-        return read(history, key, place)
-    except AmbiguousKey as error:
-        raise ambiguous(key, error) from None
 
 
 def _paper(out: io.StringIO, err: io.StringIO) -> Screen:

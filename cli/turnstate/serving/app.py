@@ -145,6 +145,8 @@ def application(source: Source, admitted: Admission) -> Guard:
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEPTH))
     from importlib.metadata import version
 
+    from fastapi import Depends
+
     app = FastAPI(
         title="turnstate",
         summary="What a thread's state held as of a turn, and what can no longer be known.",
@@ -153,6 +155,7 @@ def application(source: Source, admitted: Admission) -> Guard:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_bounded,
+        dependencies=[Depends(_once_and_known)],
     )
     _add_paths(app, source)
     _add_page(app)
@@ -160,6 +163,25 @@ def application(source: Source, admitted: Admission) -> Guard:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _defect)
     return Guard(app, admitted)
+
+
+async def _once_and_known(request: Request) -> None:
+    """Refuse a parameter that the path is not described with, and one that is given twice: left out, another question
+    than was asked would be answered.
+
+    Raises:
+        HTTPException: There is one.
+    """
+    described = request.app.openapi()["paths"].get(request.scope["route"].path_format)
+    if described is None:  # the page, to which a link may add what it likes
+        return
+    known = [each["name"] for each in described["get"]["parameters"] if each["in"] == "query"]
+    given = [name for name, _ in request.query_params.multi_items()]
+    for name in given:
+        if name not in known:
+            raise HTTPException(REFUSED, f"there is no parameter {name!r}, only: {', '.join(known)}")
+        if given.count(name) > 1:
+            raise HTTPException(REFUSED, f"{name} is given more than once")
 
 
 @asynccontextmanager

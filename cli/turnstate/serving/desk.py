@@ -244,11 +244,17 @@ class Desk:
         if not self._allowed.keys:
             return readings_asked(history, key, place)
         try:
-            name = key if is_glob(key) else self._named(history, key)[0]
+            names = self._named(history, key)
         except Missed:  # why, the reading says
-            name = key
+            names = [key]
+        name = key if is_glob(key) else names[0]
         read = [self._allowed.reading(each) for each in readings_asked(history, name, place)]
-        shown = [each for each in read if each.channel is None or self._allowed.named(each.channel, each.key)]
+        known = {key, *names}  # of a row that cannot be read, a reading does not know its channel
+        shown = [
+            each
+            for each in read
+            if (each.key in known if each.channel is None else self._allowed.named(each.channel, each.key))
+        ]
         if not shown:
             raise Missed("no_such_key", "")
         return shown

@@ -166,7 +166,7 @@ class Guard:
         if len(hosts) != 1 or not self._admitted.host_fits(hosts[0]):
             return HTTPStatus.FORBIDDEN, "this server does not go by that name; see --allow-host", {}
         own = f"{scope.get('scheme', 'http')}://{hosts[0]}".lower()
-        if (origin := headers.get(b"origin")) is not None and origin.lower() != own:
+        if any(name == b"origin" and value.lower() != own for name, value in given):
             return HTTPStatus.FORBIDDEN, "a page of another origin asks", {}
         if scope["method"] not in ("GET", "HEAD"):
             return HTTPStatus.METHOD_NOT_ALLOWED, "nothing here can be changed", {"allow": _METHODS}

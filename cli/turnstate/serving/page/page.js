@@ -213,22 +213,23 @@
   function drawGrid() {
     const numbers = chart.turns.slice(first, first + BAND);
     const legend = Object.fromEntries(chart.legend.map((each) => [each.cell, each]));
-    const head = make("tr", {}, make("th", { scope: "col" }, "Key"));
-    for (const number of numbers) {
+    const head = make("tr", {}, make("th", { scope: "col", "aria-colindex": 1 }, "Key"));
+    // Columns are counted among all turns: a screen reader knows only those that are shown.
+    for (const [offset, number] of numbers.entries()) {
       const turn = turnOf(number);
       const words = "turn " + number + ", " + statusWords(turn) + (turn.question ? ": " + shown(turn.question) : "");
       const sign = turn.retained === false ? "░" : STATUS_SIGNS[turn.status] || "";
-      head.append(make("th", { scope: "col", title: words.slice(0, 600) },
+      head.append(make("th", { scope: "col", "aria-colindex": first + offset + 2, title: words.slice(0, 600) },
         make("span", { "aria-hidden": "true" }, String(number)),
         make("small", { "aria-hidden": "true" }, sign)));
       head.lastChild.setAttribute("aria-label", "turn " + number + ", " + statusWords(turn));
     }
     const body = make("tbody");
     chart.keys.slice(0, rows).forEach((row, index) => {
-      const line = make("tr", {}, make("th", { scope: "row" }, isolated(row.key === "" ? "(empty)" : row.key), make("small", {}, writtenWords(row))));
+      const line = make("tr", {}, make("th", { scope: "row", "aria-colindex": 1 }, isolated(row.key === "" ? "(empty)" : row.key), make("small", {}, writtenWords(row))));
       numbers.forEach((number, offset) => {
         const kind = row.cells[first + offset];
-        const cell = make("td", { role: "gridcell", tabindex: "-1", class: kind, "aria-selected": "false", "data-row": index, "data-column": first + offset });
+        const cell = make("td", { role: "gridcell", tabindex: "-1", class: kind, "aria-selected": "false", "aria-colindex": first + offset + 2, "data-row": index, "data-column": first + offset });
         cell.setAttribute("aria-label", shown(row.key) + ", turn " + number + ": " + (legend[kind] ? legend[kind].words : kind));
         cell.textContent = legend[kind] ? legend[kind].sign : "";
         line.append(cell);
