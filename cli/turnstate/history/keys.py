@@ -183,6 +183,8 @@ def nearest(name: str, names: Iterable[str], count: int = 3) -> list[str]:
     plain = str.maketrans("/.", "::")  # an address is guessed with any separator
     wanted = name.lower().translate(plain)
     pool = {n.lower().translate(plain): n for n in sorted(set(names))}
+    if not pool:
+        return []
     close = difflib.get_close_matches(wanted, list(pool), n=count, cutoff=0.5)
     inside = [found for found in pool if wanted and wanted in found]
     return list(dict.fromkeys(pool[found] for found in [*close, *inside]))[:count]
