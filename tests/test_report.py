@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
+import stat
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -233,6 +235,16 @@ def test_a_file_that_is_there_stays_unless_forced_and_the_store_always_does(tmp_
     told = run("report", "demo", "--html", str(copy), "--force", "--store", str(copy))
     assert (told.code, copy.read_bytes()) == (2, Path(store("demo")).read_bytes())
     assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "there.html"]
+
+
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        told = run("report", "demo", "--html", str(path), "--force", "--store", store("demo"))
+        assert (told.code, f"{path} is a device, a pipe or a socket" in told.err) == (2, True)
+    assert (stat.S_ISFIFO(pipe.lstat().st_mode), link.is_symlink()) == (True, True)
 
 
 @pytest.mark.parametrize(

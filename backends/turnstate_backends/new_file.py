@@ -71,6 +71,12 @@ class NewFile(Struct, frozen=True):
         target, option = self.target, self.option
         if target.is_dir():
             raise StoreError(f"{target} is a folder", f"{self.what} is a file", "Give its name too.")
+        if target.exists() and not target.is_file():  # it would be lost, and nobody would get the file
+            raise StoreError(
+                f"{target} is a device, a pipe or a socket",
+                f"{self.what} is a new file",
+                f"Give another name with {option}.",
+            )
         if _is_open_here(target):
             raise StoreError(
                 f"{target} is the store itself",
