@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from turnstate.commands import options, places, session
-from turnstate.commands.exits import CLEAN, Missed
+from turnstate.commands.exits import CLEAN
 
 HELP = """List the keys of a thread's state, and which turns wrote them
 
@@ -44,19 +44,9 @@ def keys(
     out = session.output(json=json, jsonl=jsonl, color=color)
     when = places.when(turn=turn, at_start=at_start, checkpoint=checkpoint, at=at, branch=branch)
     with session.opened_thread(ctx, out, "turnstate.keys/1") as history:
-        from turnstate.history.asked import missed, place_asked
-        from turnstate.history.listing import keys_at
-        from turnstate.history.places import Miss
+        from turnstate.history.asked import keys_asked
         from turnstate.render import documents, listings
 
-        history, place = place_asked(history, when)
-        if isinstance(place, Miss):
-            raise missed(history, place)
-        report = keys_at(history, place, internal=internal)
-        if (damage := report.damage) and damage.absence:
-            where = f"turn {report.turn}, checkpoint {report.checkpoint}"
-            raise Missed(
-                damage.absence, f"{damage.summary}; {where}", turn=report.turn, checkpoint=report.checkpoint
-            )
+        report = keys_asked(history, when, internal=internal)
     session.print_report(out, report, listings.write_keys, documents.keys_document, documents.keys_lines)
     raise typer.Exit(CLEAN)

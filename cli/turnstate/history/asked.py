@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from turnstate.history.accumulate import Rule
     from turnstate.history.changes import DiffReport, Standpoint
     from turnstate.history.keys import AmbiguousKey, Key
+    from turnstate.history.listing import KeyReport
     from turnstate.history.log import Log, Span
     from turnstate.history.places import Miss, Place
     from turnstate.history.reading import Reading
@@ -335,6 +336,31 @@ def turns_span(history: History, first: int | None, last: int | None) -> Span:
             "turn_no_longer_retained", f"those turns were pruned; turns that can be read: {can}", **known
         )
     return span
+
+
+def keys_asked(history: History, when: When, *, internal: bool = False) -> KeyReport:
+    """The keys of the state at a place.
+
+    Raises:
+        Missed: There is no such place, or its checkpoint as a whole cannot be read.
+        Refused: The checkpoint is not told by what it begins with.
+    """
+    from turnstate.history.listing import keys_at
+
+    history, place = place_asked(history, when)
+    report = keys_at(history, found_place(history, place), internal=internal)
+    if (damage := report.damage) and damage.absence:
+        turn = {} if report.turn is None else {"turn": report.turn}
+        where = [*(f"turn {number}" for number in turn.values()), f"checkpoint {report.checkpoint}"]
+        raise Missed(
+            damage.absence,
+            f"{damage.summary}; {', '.join(where)}",
+            **turn,
+            checkpoint=report.checkpoint,
+            total_turns=report.turns.total,
+            retained_turns=list(report.turns.retained),
+        )
+    return report
 
 
 # The two ends of a comparison.

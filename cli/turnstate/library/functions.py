@@ -124,29 +124,13 @@ def keys(
         messages: The channel that holds the conversation.
         turns_by: What to count.
     """
-    from turnstate.history.asked import missed, place_asked
-    from turnstate.history.places import Miss
-    from turnstate.history.refusals import Missed
+    from turnstate.history.asked import keys_asked
 
     when = _when(turn, False, checkpoint, at)
 
     def answer(history: History) -> Keys:
-        from turnstate.history.listing import keys_at
-
-        history, place = place_asked(history, when)
-        if isinstance(place, Miss):
-            raise missed(history, place)
-        report = keys_at(history, place, internal=internal)
+        report = keys_asked(history, when, internal=internal)
         counted = report.turns
-        if (damage := report.damage) and damage.absence:
-            raise Missed(
-                damage.absence,
-                damage.summary,
-                turn=report.turn,
-                checkpoint=report.checkpoint,
-                total_turns=counted.total,
-                retained_turns=counted.retained,
-            )
         return Keys(
             "value",
             "",

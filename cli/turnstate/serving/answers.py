@@ -152,18 +152,12 @@ class Source:
 
     def keys(self, line: Line, when: When) -> Answer:
         """``turnstate.keys/1``."""
-        from turnstate.history.asked import found_place
-        from turnstate.history.listing import keys_at
+        from turnstate.history.asked import keys_asked
         from turnstate.render.documents import keys_document
 
-        def document(history: History) -> Document:
-            history, place = place_asked(history, when)
-            report = keys_at(history, found_place(history, place))
-            if (damage := report.damage) and damage.absence:
-                raise Missed(damage.absence, damage.summary, turn=report.turn, checkpoint=report.checkpoint)
-            return keys_document(report)
-
-        return self._of_thread(line, "turnstate.keys/1", document)
+        return self._of_thread(
+            line, "turnstate.keys/1", lambda history: keys_document(keys_asked(history, when))
+        )
 
     def chart(self, line: Line) -> Answer:
         """``turnstate.chart/1`` with ``legend`` and ``notes``, as the command prints them."""

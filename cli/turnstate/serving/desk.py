@@ -201,14 +201,10 @@ class Desk:
         )
 
     def _keys(self, asked: tools.Keys, history: History) -> Document:
-        from turnstate.history.asked import found_place, place_asked
-        from turnstate.history.listing import keys_at
+        from turnstate.history.asked import keys_asked
         from turnstate.render.documents import keys_document
 
-        history, place = place_asked(history, asked.when)
-        report = keys_at(history, found_place(history, place))
-        if (damage := report.damage) and damage.absence:
-            raise Missed(damage.absence, damage.summary, turn=report.turn, checkpoint=report.checkpoint)
+        report = keys_asked(history, asked.when)
         document = keys_document(self._allowed.listed(report, asked.key))
         return fitted(document, self._caps, ask="Give key, a pattern such as gazet/*.", rows="keys")
 
