@@ -223,6 +223,22 @@ def test_what_does_not_fit_is_cut_and_the_page_and_stderr_say_so(
     assert re.fullmatch(r"only 100 of its \d{3,} characters are in this report", cut["left_out"])
 
 
+def test_long_values_of_one_key_leave_room_for_those_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "VALUES", 3000)
+    path = tmp_path / "shared.html"
+    assert run("report", "plain", "--html", str(path), "--store", store("plain")).code == 0
+    _, data = parsed(path)
+    keys = [row["key"] for row in data["chart"]["keys"]]
+    found = dict(zip(keys, data["versions"], strict=True))
+    assert keys[0] == "messages"
+    assert [key for key in keys if any("left_out" in each for each in found[key])] == ["messages"]
+    texts = [each["text"] for versions in found.values() for each in versions]
+    assert all(texts)
+    assert 1000 < sum(map(len, texts)) <= 3000
+
+
 def test_a_file_that_is_there_stays_unless_forced_and_the_store_always_does(tmp_path: Path) -> None:
     path = tmp_path / "there.html"
     path.write_text("mine")

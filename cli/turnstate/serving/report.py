@@ -36,6 +36,7 @@ VALUES = 20_000_000
 DIFFS = 1500
 
 _DIFF = 20_000  # characters of one difference
+_NO_OTHER = ("unchanged", "absent", "pruned")  # cells without a value that is not in the cell before
 _CSP = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
@@ -59,28 +60,37 @@ class Report(Struct, frozen=True):
 
 
 class _Version(Struct):
-    """What a key held at the ends of turns one after the other: its text, and a place where it was read."""
+    """What a key held at the ends of turns one after the other: its text, the whole one's size in characters, and a
+    place where it was read."""
 
     text: str
+    size: int
     place: Place
     left_out: str | None = None
 
 
 class _Values:
-    """The values of all keys, as far as there is room."""
+    """The values of all keys, each with an equal share of the room that those before it left: else the long ones of the
+    first key would leave none to the others.
 
-    def __init__(self) -> None:
-        self.used = 0
+    Args:
+        count: At most so many are expected.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.room = VALUES
+        self.to_come = count
         self.cut = 0
 
     def version(self, text: str, place: Place) -> _Version:
-        room = min(VALUE, max(VALUES - self.used, 0))
-        kept = text[:room]
-        self.used += len(kept)
+        kept = text[: min(VALUE, self.room // max(self.to_come, 1))]
+        self.room -= len(kept)
+        self.to_come -= 1
         if len(kept) == len(text):
-            return _Version(text, place)
+            return _Version(text, len(text), place)
         self.cut += 1
-        return _Version(kept, place, f"only {len(kept)} of its {len(text)} characters are in this report")
+        words = f"only {len(kept)} of its {len(text)} characters are in this report"
+        return _Version(kept, len(text), place, words)
 
 
 def report_of(history: History, span: Span | None, *, about: str) -> Report:
@@ -94,7 +104,7 @@ def report_of(history: History, span: Span | None, *, about: str) -> Report:
     log = Log(history)
     whole = chart_of(log, span=span)
     chart = _latest(whole, max(CELLS // max(len(whole.rows), 1), 1))
-    values = _Values()
+    values = _Values(sum(kind not in _NO_OTHER for row in chart.rows for kind in row.cells))
     cells, versions = [], []
     for row in chart.rows:
         told, found = _cells(history, log, chart, row, values)
@@ -188,7 +198,7 @@ def _diffs(
     ]
     for _, index, old, new in sorted(pairs):
         one, two = versions[index][old], versions[index][new]
-        if made == DIFFS or one.left_out or two.left_out:
+        if made == DIFFS or max(one.size, two.size) > VALUE:
             left += 1
             continue
         made += 1
