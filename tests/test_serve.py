@@ -29,7 +29,7 @@ from test_untouched import held
 from turnstate.commands.listening import token_for
 from turnstate.serving.answers import Source
 from turnstate.serving.app import application
-from turnstate.serving.guard import admission
+from turnstate.serving.guard import admission, shows_token
 
 BBOX = "gazet/get_aoi/bbox"
 FIRST = "1f1ecbdf-630e-6de2-8002-d05c3c175d23"  # as turn 1 of the demo ended
@@ -542,6 +542,12 @@ def test_beyond_this_machine_no_token_is_refused() -> None:
             "serve", "--store", store("demo"), "--host", "0.0.0.0", env={"TURNSTATE_TOKEN": nothing}
         )
         assert (refused.code, "TURNSTATE_TOKEN" in refused.err) == (2, True)
+
+
+def test_a_token_that_is_no_utf8_fits_as_it_was_given() -> None:
+    token = "caf\udce9"  # as Python has b"caf\xe9" from the environment
+    for shown, fits in ((b"Bearer caf\xe9", True), ("Bearer café".encode(), False)):
+        assert shows_token({"headers": [(b"authorization", shown)]}, token) is fits
 
 
 def test_a_token_from_a_file_fits_without_its_newline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,14 +175,17 @@ class Guard:
             to_page and headers.get(b"sec-fetch-mode") == "navigate"
         ):
             return HTTPStatus.FORBIDDEN, "a page of another origin asks", {}
-        if self._admitted.token is not None and not to_page and not self._has_token(headers):
+        token = self._admitted.token
+        if token is not None and not to_page and not shows_token(scope, token):
             return HTTPStatus.UNAUTHORIZED, "a token is needed", {"www-authenticate": "Bearer"}
         return None
 
-    def _has_token(self, headers: dict[bytes, str]) -> bool:
-        kind, _, shown = headers.get(b"authorization", "").partition(" ")
-        token = (self._admitted.token or "").encode()
-        return hmac.compare_digest(shown.strip().encode("latin-1"), token) and kind.lower() == "bearer"
+
+def shows_token(scope: Scope, token: str) -> bool:
+    """Whether a request has ``Authorization: Bearer`` with the token."""
+    kind, _, shown = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+    meant = token.encode(errors="surrogateescape")  # as the environment has it
+    return hmac.compare_digest(shown.strip(), meant) and kind.lower() == b"bearer"
 
 
 async def _tell(send: Send, status: HTTPStatus, words: str, headers: dict[str, str] | None = None) -> None:

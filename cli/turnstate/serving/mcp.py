@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -16,6 +15,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from turnstate.library.worker import in_thread
 from turnstate.serving.desk import Desk
+from turnstate.serving.guard import shows_token
 from turnstate.serving.tools import INSTRUCTIONS, TOOLS, Tool
 
 if TYPE_CHECKING:
@@ -124,14 +124,11 @@ def _with_token(app: Application, token: str) -> Application:
     """Only for those who show the token, as ``Authorization: Bearer TOKEN``."""
 
     async def guarded(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            shown = dict(scope["headers"]).get(b"authorization", b"")
-            kind, _, given = shown.partition(b" ")
-            if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), token.encode()):
-                headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
-                await send({"type": "http.response.start", "status": 401, "headers": headers})
-                await send({"type": "http.response.body", "body": b"a token is needed"})
-                return
+        if scope["type"] == "http" and not shows_token(scope, token):
+            headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
+            await send({"type": "http.response.start", "status": 401, "headers": headers})
+            await send({"type": "http.response.body", "body": b"a token is needed"})
+            return
         await app(scope, receive, send)
 
     return guarded
