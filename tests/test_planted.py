@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import sys
@@ -18,7 +19,12 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 import mutations
 from cli_run import run
+from http_client import client
+from turnstate import CheckpointHistory
 from turnstate.commands import app
+from turnstate.serving.allowed import Allowed
+from turnstate.serving.caps import Caps
+from turnstate.serving.desk import Desk
 
 MODULE = "planted_module"
 IDS = [f"1f1ecbdf-6{n}00-6000-{step:04x}-000000000000" for n, step in enumerate([0xBFFF, 0x8000, 0x8001])]
@@ -43,7 +49,44 @@ def commands(folder: Path, address: str) -> dict[str, list[list[str]]]:
         "record": [
             ["t", "--to", str(folder / "cut.db"), "--force", *more] for more in ([], ["--redact", "v*"])
         ],
+        "report": [["t", "--html", str(folder / "t.html"), "--force"]],
     }
+
+
+def ask_over_http(address: str) -> None:
+    """What ``serve`` answers."""
+    asked = [
+        "/threads",
+        *(f"/threads/t/{what}" for what in ("turns", "keys", "chart", "log", "diff", "gaps")),
+    ]
+    asked += [f"/threads/t/state/{key}" for key in ("messages", "v0", "v1")]
+    with client(address) as started:
+        assert {started.get(path).status_code for path in asked} <= {200, 404, 410, 422}
+
+
+def ask_as_a_model(address: str) -> None:
+    """What ``mcp`` answers."""
+    desk = Desk(address, allowed=Allowed(), caps=Caps(100, 1 << 20), report=lambda *_: None)
+    for tool, more in {
+        "threads": [{}],
+        "turns": [{"thread": "t"}],
+        "keys": [{"thread": "t"}],
+        "show": [{"thread": "t", "key": key} for key in ("messages", "v0", "v*")],
+        "log": [{"thread": "t", "key": "messages"}],
+        "diff": [{"thread": "t"}],
+        "gaps": [{"thread": "t"}],
+    }.items():
+        for arguments in more:
+            assert "should not have happened" not in desk.call(tool, arguments).text
+
+
+def ask_from_python(address: str) -> None:
+    """What the library gives."""
+    past = asyncio.run(CheckpointHistory(address).snapshots("t"))
+    assert past.total >= 0
+
+
+LISTENING = {"serve": ask_over_http, "mcp": ask_as_a_model}
 
 
 @pytest.fixture
@@ -163,10 +206,12 @@ def postgres_store(dsn: str) -> None:
 
 def spring_every_command(address: str, folder: Path) -> None:
     calls = commands(folder, address)
-    assert set(app._VERBS) <= set(calls)
-    for verb in app._VERBS:
+    assert set(app._VERBS) == {*calls, *LISTENING}
+    for ask in (*LISTENING.values(), ask_from_python):
+        ask(address)
+    for verb in calls:
         for argv in calls[verb]:
-            for form in FORMS if verb not in ("check", "record") else FORMS[:1]:
+            for form in FORMS if verb not in ("check", "record", "report") else FORMS[:1]:
                 result = run(verb, "--store", address, *argv, *form)
                 assert "should not have happened" not in result.err, (verb, argv, result.err)
                 assert "Usage:" not in result.err, (verb, argv, result.err)
