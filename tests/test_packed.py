@@ -137,3 +137,23 @@ def test_what_is_cut_from_a_damaged_array_is_what_stepping_over_it_finds(
     damaged = data[:at] + draw.draw(st.binary(max_size=3)) + data[at + draw.draw(st.integers(0, 2)) :]
     if (found := cut_array(damaged)) is not None:
         assert found == stepped_array(damaged)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["a", "b", "c"]), VALUES | st.dictionaries(st.text(max_size=3), VALUES)),
+    st.integers(0, 60),
+    st.binary(max_size=2),
+)
+def test_a_map_within_a_map_is_cut_as_when_it_is_cut_out_first(
+    value: dict[str, Any], at: int, junk: bytes
+) -> None:
+    whole = msgpack.packb(value)
+    for data in (whole, whole[:at] + junk + whole[at + len(junk) :], whole[:at]):
+        outer = packed.named(data)
+        inner = packed.named(outer["a"]) if outer and "a" in outer else None
+        found = packed.named_in(data, "a")
+        if found is not None:
+            assert inner is not None
+            assert {n: bytes(v) for n, v in found.items()} == {n: bytes(v) for n, v in inner.items()}
+        elif data == whole:
+            assert inner is None

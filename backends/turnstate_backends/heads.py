@@ -143,8 +143,7 @@ def picked(stored: Stored, field: str, names: Collection[str]) -> dict[str, Stor
     """
     with suppress(Unreadable):
         if stored.complete and _encoding(stored) == "msgpack":
-            fields = packed.named(stored.data) or {}
-            values = packed.named(fields[field]) if field in fields else None
+            values = packed.named_in(stored.data, field)
             if values is not None and all(name in values for name in names):
                 return {name: _slice(values[name]) for name in names}
     return None

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import struct
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
-from msgspec import MsgspecError, Raw
+from msgspec import MsgspecError, Raw, Struct, defstruct
 from msgspec.msgpack import Decoder
 
 CLASS_OF_ONE = 0
@@ -91,6 +91,16 @@ def named(data: bytes | Raw) -> dict[str, Raw] | None:
     return values
 
 
+def named_in(data: bytes, field: str) -> dict[str, Raw] | None:
+    """:func:`named` of the map that stands under one name in a map; of the rest only where it ends is looked at.
+
+    Returns:
+        None unless the data is one whole map that has a map of this kind there.
+    """
+    held = _cut(data, _holding(field))
+    return None if held is None else cast(dict[str, Raw], held.values)
+
+
 def listed(data: bytes) -> list[Raw] | None:
     """The elements of an array, as :func:`named` gives the values of a map; None unless the data is one whole array."""
     elements: list[Raw] | None = _cut(data, list[Raw])
@@ -102,6 +112,11 @@ def _cut(data: bytes | Raw, form: Any) -> Any:
         return _decoder(form).decode(data)
     except (MsgspecError, RecursionError, UnicodeDecodeError):
         return None
+
+
+@cache
+def _holding(field: str) -> type[Struct]:
+    return defstruct("_Holding", [("values", dict[str, Raw])], rename={"values": field})
 
 
 @cache
