@@ -18,6 +18,7 @@ from turnstate_backends.values import Absent, Tagged
 
 _WIDTH = 100
 _INDENT = "  "
+_QUOTE = json.JSONEncoder(ensure_ascii=False).encode  # made once: a value can hold a hundred thousand names
 
 
 def value_text(value: Any) -> str:
@@ -73,13 +74,15 @@ def _scalar(value: Any) -> str:
     if isinstance(value, Absent):
         reason = value.stored.get("reason")
         return f"<{value.kind}{': ' + one_line(str(reason)) if reason else ''}>"
-    if isinstance(value, int) and value.bit_length() >= 14000:
-        return hex(value)
+    if type(value) is float:
+        return repr(value)
+    if type(value) is int:
+        return hex(value) if value.bit_length() >= 14000 else repr(value)
     return json.dumps(jsonable(value))
 
 
 def _quoted(text: str) -> str:
-    return json_safe(json.dumps(text, ensure_ascii=False))
+    return json_safe(_QUOTE(text))
 
 
 def json_text(document: Any, *, ascii_only: bool = False) -> str:
