@@ -102,6 +102,10 @@ SELECT CAST(checkpoint_ns AS BLOB), count(*),
 FROM {checkpoints} WHERE thread_id = CAST(? AS TEXT) GROUP BY checkpoint_ns
 """
 _ROWS = "FROM {checkpoints} WHERE thread_id = CAST(? AS TEXT) AND checkpoint_ns = CAST(? AS TEXT)"
+_MANY = 200  # rows
+_UP_TO_MANY = f"""
+SELECT count(*) FROM (SELECT 1 {_ROWS} LIMIT {_MANY})
+"""
 # json_extract leaves the rest of the metadata, which can be as big as the state in old releases, where it is.
 _METADATA = f"""
 SELECT CAST(checkpoint_id AS BLOB), CAST(parent_id AS BLOB), coalesce(type, '') GLOB '*+*',
@@ -235,7 +239,10 @@ class SqliteStore(Store):
     def checkpoints(self, thread: str, ns: str) -> Iterable[Checkpoint]:
         """Every checkpoint of one namespace. The state is walked over on disk, never loaded."""
         decode = self._layout.decode
-        for checkpoint, parent, encrypted, metadata in self._rows(_METADATA, *self._of(thread, ns)):
+        place = self._of(thread, ns)
+        ((count,),) = self._keys(_UP_TO_MANY, *place)
+        self._database.has_chains = count == _MANY
+        for checkpoint, parent, encrypted, metadata in self._rows(_METADATA, *place):
             source, step, run_id, counters = self._layout.fields(metadata)
             yield Checkpoint(
                 id=decode(checkpoint),

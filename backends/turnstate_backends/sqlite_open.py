@@ -58,9 +58,12 @@ class Database:
     Attributes:
         name: What the user calls it.
         turn: Held while it is closed; see :func:`turnstate_backends.sqlite_files.turn`.
+        has_chains: Many of the rows to come may end in long chains of pages. Only these are read mapped: around the few
+            pages that others look at, the system would read dozens of times as much from a cold disk.
     """
 
     turn: AbstractContextManager[Any] = nullcontext()
+    has_chains = False
 
     def __init__(
         self,
@@ -89,7 +92,7 @@ class Database:
                 until the first row.
         """
         with _plainly(self.name):
-            self._map(not by_index)
+            self._map(self.has_chains and not by_index)
             try:
                 yield from self._trimmed(self.connection.execute(sql, tuple(parameters)))
             except apsw.Error:
