@@ -103,9 +103,7 @@ FROM {checkpoints} WHERE thread_id = CAST(? AS TEXT) GROUP BY checkpoint_ns
 """
 _ROWS = "FROM {checkpoints} WHERE thread_id = CAST(? AS TEXT) AND checkpoint_ns = CAST(? AS TEXT)"
 _MANY = 200  # rows
-_UP_TO_MANY = f"""
-SELECT count(*) FROM (SELECT 1 {_ROWS} LIMIT {_MANY})
-"""
+_UP_TO_MANY = f"SELECT count(*) FROM (SELECT 1 {_ROWS} LIMIT {_MANY})"  # noqa: S608 - literals of this module
 # json_extract leaves the rest of the metadata, which can be as big as the state in old releases, where it is.
 _METADATA = f"""
 SELECT CAST(checkpoint_id AS BLOB), CAST(parent_id AS BLOB), coalesce(type, '') GLOB '*+*',
