@@ -171,6 +171,8 @@ def keys(stored: Stored) -> list[Any] | None:
     count = _count(stored, _MAP)
     if count is None:
         return None
+    if count == 1 and (name := _short_text(stored.data, packed.body(stored.data))) is not None:
+        return [name]  # the one entry that most writes name; its value need not be at hand
     if stored.complete and (cut := packed.named(stored.data)) is not None:
         return list(cut)
     return list(dict.fromkeys(key for key, _ in _items(stored, count, keyed=True, last_value=False)))
@@ -221,6 +223,13 @@ def class_name(stored: Stored) -> str | None:
     if code not in names:
         raise Unreadable("no such extension is known")
     return names[code]
+
+
+def _short_text(data: bytes, at: int) -> str | None:
+    """The text at ``at`` where it is of less than 32 ASCII characters and at hand; else None."""
+    end = at + 1 + (data[at] & 0x1F) if at < len(data) and 0xA0 <= data[at] < 0xC0 else 0
+    raw = data[at + 1 : end]
+    return raw.decode("ascii") if 0 < end <= len(data) and raw.isascii() else None
 
 
 def _slice(value: Raw) -> Stored:

@@ -169,6 +169,8 @@ def thread_row(thread: str, spaces: Collection[tuple[str, int, str, str]]) -> Th
 
 def step_of(stored: object) -> int | None:
     """``metadata.step`` as a whole number, also where a writer stored it as text or as a float; else None."""
+    if type(stored) is int:
+        return stored if abs(stored) < _FARTHEST_STEP else None
     if isinstance(stored, bool) or not isinstance(stored, int | float | str):
         return None
     try:

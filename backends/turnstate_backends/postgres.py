@@ -225,6 +225,7 @@ where b.thread_id = %(thread)s and b.checkpoint_ns = %(ns)s and b.type is distin
 # Channels that a step consumes: emptied without a row being written since checkpoint-postgres 2.0.23.
 _CONSUMED: Final = ("__start__", "branch:", "start:", "__pregel_")
 
+_BYTEA: Final = 17  # its oid, in PostgreSQL's pg_type.dat
 _BATCH_BYTES: Final = 8 << 20
 
 
@@ -275,8 +276,8 @@ class PostgresStore(Store):
             return
         for id_, parent, source, step, run_id, deltas in self._stream(CHECKPOINTS, [thread, ns]):
             if id_ is not None:
-                counters = dict(sorted(json.loads(deltas or "{}").items()))
-                updates = delta_updates(counters)
+                counters = dict(sorted(json.loads(deltas).items())) if deltas else {}
+                updates = delta_updates(counters) if counters else ()
                 yield Checkpoint(
                     id_, parent or None, source_of(source), step_of(step), run_id, tuple(counters), updates
                 )
@@ -520,9 +521,10 @@ class PostgresStore(Store):
         ):
             cursor.execute(query, params)
             size = 16
+            long = [at for at, column in enumerate(cursor.description or ()) if column.type_code == _BYTEA]
             while batch := cursor.fetchmany(size):
                 yield from batch
-                largest = max(sum(len(cell) for cell in row if isinstance(cell, bytes)) for row in batch)
+                largest = sum(max(len(row[at] or b"") for row in batch) for at in long)
                 size = max(1, min(2000, size * 4, _BATCH_BYTES // (largest + 256)))
 
 

@@ -86,9 +86,10 @@ def by_checkpoint(writes: Iterable[Write]) -> Mapping[str, tuple[Write, ...]]:
     groups: dict[str, list[Write]] = {}
     for write in writes:
         groups.setdefault(write.checkpoint, []).append(write)
-    return {
-        id: tuple(sorted(rows, key=lambda w: (w.path, w.rank, w.task, w.idx))) for id, rows in groups.items()
-    }
+    for rows in groups.values():
+        if len(rows) > 1:
+            rows.sort(key=lambda w: (w.path, w.rank, w.task, w.idx))
+    return {id: tuple(rows) for id, rows in groups.items()}
 
 
 def steps_of(
