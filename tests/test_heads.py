@@ -382,3 +382,15 @@ def test_the_common_way_to_a_class_is_the_one_that_messages_take() -> None:
     for message in (HumanMessage("hello"), AIMessage("x" * 70_000)):
         payload = written(message)
         assert heads._common_class(payload.data, payload.size) == class_name(payload)
+
+
+@pytest.mark.parametrize("name", ["", "a", "a" * 31, "a" * 32, "ž", "a" * 300, 7, None, True, b"a"], ids=repr)
+def test_the_one_key_of_a_map_is_that_of_the_decoded_map_also_from_a_head_that_ends_behind_it(
+    name: Any,
+) -> None:
+    data = ormsgpack.packb({name: "x" * 3000}, option=ormsgpack.OPT_NON_STR_KEYS)
+    whole = stored("msgpack", data)
+    assert keys(whole) == [name] == list(decode(whole))
+    assert keys(head(whole, len(data) - 3000)) == [name]
+    with pytest.raises(Cut):
+        keys(head(whole, 1))
