@@ -394,3 +394,22 @@ def test_the_one_key_of_a_map_is_that_of_the_decoded_map_also_from_a_head_that_e
     assert keys(head(whole, len(data) - 3000)) == [name]
     with pytest.raises(Cut):
         keys(head(whole, 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('{"lc": 1, "type": "constructor", "id": ["m", "A"], "kwargs": {}, "id": ["m", "B"]}', "m.B"),
+        ('{"lc": 1, "type": "constructor", "id": ["m", "A"], "kwargs": {}, "type": "other"}', None),
+        ('{"lc": 1, "type": "constructor", "id": ["m", "A"], "kwargs": {}, "lc": 3}', None),
+        ('{"\\u006cc": 1, "type": "constructor", "id": ["m", "A"], "kwargs": {}}', "m.A"),
+        ('{"l\\u0063": 1, "type": "constructor", "id": ["m", "A"], "kwargs": {}}', "m.A"),
+        ('{"\\u006C\\u0063": 1, "type": "constructor", "id": ["m", "A"], "kwargs": {}}', "m.A"),
+    ],
+)
+def test_the_class_of_json_that_no_writer_makes_is_still_that_of_the_decoded_value(
+    text: str, name: str | None
+) -> None:
+    whole = stored("json", text.encode())
+    value = decode(whole)
+    assert class_name(whole) == name == (value.type if isinstance(value, Tagged) else None)

@@ -25,6 +25,7 @@ _PLAIN = frozenset({"null", "empty", "bytes", "bytearray"})
 _SCAN = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len).raw_decode
 _ARRAY, _MAP, _EXT = 0xDD, 0xDF, 0xC9
 _SIZED = frozenset({0xDB, 0xC6, _EXT})  # text, bytes, extension
+_MAY_NAME_LC = re.compile(r'"(?:l|\\u006c)(?:c|\\u0063)"', re.IGNORECASE)
 _EXT_WIDTHS = {0xC7: 1, 0xC8: 2, 0xC9: 4}  # head → bytes of the length
 _ANY_NAME = range(packed.CLASS_OF_ONE, packed.PYDANTIC_2 + 1)
 
@@ -432,16 +433,17 @@ def _broken(stored: Stored) -> Cut | Unreadable:
 
 def _json_class(stored: Stored) -> str | None:
     text, _ = _json(stored)
-    if not text.startswith("{") or (stored.complete and '"lc"' not in text):
+    if not text.startswith("{") or (stored.complete and not _MAY_NAME_LC.search(text)):
         return None
     found: dict[str, Any] = {}
     for key, start, end in _json_pairs(stored, text):
         if not found and key != "lc" and not stored.complete:
             return None
         if key in ("lc", "type", "id"):
+            found[key] = None
             with suppress(ValueError):  # a number too long for Python
                 found[key] = json.loads(text[start:end])
             name = payload.constructor(found)
-            if name is not None:
+            if name is not None and not stored.complete:
                 return name
-    return None
+    return payload.constructor(found)  # of names that repeat the last one counts, as where it is decoded
