@@ -10,10 +10,11 @@ from turnstate.agent.live import plain
 from turnstate.agent.tool_state import turn_of
 from turnstate.history import jsonform
 from turnstate.history.keys import Key, shown_value
+from turnstate.history.reading import Outcome
 from turnstate.history.wording import equal_values
 from turnstate.library.history import CheckpointHistory
 from turnstate.library.protocol import Snapshots, ThreadHistory
-from turnstate.library.records import Outcome, Snapshot
+from turnstate.library.records import Snapshot
 from turnstate_backends.address import hide_passwords
 from turnstate_backends.interface import StoreError
 from turnstate_backends.values import Absent

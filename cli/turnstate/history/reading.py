@@ -39,6 +39,9 @@ Outcome = Literal[
     "undecodable",
     "delta_unresolved",
 ]
+"""How a read ends. ``value``: it is there. ``no_such_thread``, ``no_such_turn``, ``no_such_key``: the thread never
+had it. ``not_yet_written``, ``removed``: nothing had written the key by then, or it was gone.
+``turn_no_longer_retained``: the turn was, and has been pruned. The last four: it is stored, and cannot be read."""
 
 
 class Reading(Struct, frozen=True):

@@ -26,7 +26,6 @@ from turnstate.library.records import (
     Thread,
     Turn,
     Turns,
-    TurnsBy,
     Version,
     Written,
 )
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from turnstate.history import log as log_walk
     from turnstate.history.keys import Key as KeyName
     from turnstate.history.thread import History
+    from turnstate.history.turns import TurnsBy
     from turnstate_backends.interface import Store as Backend
 
 _Answer = TypeVar("_Answer")

@@ -9,13 +9,14 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from turnstate.library.protocol import Snapshots
-from turnstate.library.records import Snapshot, TurnsBy
+from turnstate.library.records import Snapshot
 from turnstate.library.store import Source, Store
 from turnstate.library.worker import in_thread
 
 if TYPE_CHECKING:
     from turnstate.history.keys import Key
     from turnstate.history.thread import History
+    from turnstate.history.turns import TurnsBy
     from turnstate_backends.values import Absent, Stored
 
 _T = TypeVar("_T")

@@ -1,5 +1,6 @@
 """All that programs find in ``turnstate``, loaded together when the first of it is used."""
 
+from turnstate.history.reading import Outcome
 from turnstate.library.functions import diff, gaps, keys, log, read, threads, turns
 from turnstate.library.history import CheckpointHistory
 from turnstate.library.protocol import Snapshots, ThreadHistory
@@ -12,7 +13,6 @@ from turnstate.library.records import (
     Key,
     Keys,
     Log,
-    Outcome,
     Reading,
     Snapshot,
     Thread,

@@ -11,27 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-Outcome: TypeAlias = Literal[
-    "value",
-    "no_such_thread",
-    "no_such_turn",
-    "no_such_key",
-    "not_yet_written",
-    "removed",
-    "turn_no_longer_retained",
-    "value_missing",
-    "encrypted",
-    "undecodable",
-    "delta_unresolved",
-]
-"""How an answer ended. ``value``: it is there. ``no_such_thread``, ``no_such_turn``, ``no_such_key``: the thread
-never had it. ``not_yet_written``, ``removed``: nothing had written the key by then, or it was gone.
-``turn_no_longer_retained``: the turn was, and has been pruned. The last four: it is stored, and cannot be read."""
-
-TurnsBy: TypeAlias = Literal["questions", "inputs"]
-TotalIs: TypeAlias = Literal["exact", "at_least", "estimate"]
+from turnstate.history.reading import Outcome
+from turnstate.history.turns import TotalIs, TurnsBy
 
 
 @dataclass(frozen=True, slots=True)
