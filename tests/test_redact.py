@@ -25,6 +25,7 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 from cli_run import Result, run
 from scenarios.kit import chain
 from scenarios.values import AES_KEY
+from turnstate_backends.detectors import secrets_in, shows_secret
 from turnstate_backends.payload import decode
 from turnstate_backends.redact import Redactor, Rules
 from turnstate_backends.values import Stored
@@ -507,3 +508,11 @@ def test_a_key_or_pattern_that_matched_nothing_is_pointed_out(tmp_path: Path) ->
     said = "matched nothing, see whether it is spelt right: plam, Århus"
     assert said in run(*argv, *rules).err.splitlines()
     assert "matched nothing" not in run(*argv, "--redact", "pl*", "--redact-pattern", r"55\.5").err
+
+
+@pytest.mark.parametrize("length", [20, 2100, 12_000])
+def test_a_token_is_found_however_long_a_chain_of_certificates_it_carries(length: int) -> None:
+    token = f"eyJ{'a' * length}.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmN"
+    text = f"sent with {token}"
+    assert shows_secret(text.encode())
+    assert (len("sent with "), len(text)) in secrets_in(text)

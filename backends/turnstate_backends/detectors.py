@@ -25,9 +25,10 @@ _SECRET_TEXT = re.compile(
 _PERSONAL = re.compile(r"(?:^|_)(?:e_?mail|phone|telephone|mobile|msisdn)(?:_address|_number|_no|s)?$")
 
 # A run that something must follow has an end: a text of nothing but beginnings would be searched from each to its end.
+# The first part of a token that carries a chain of certificates (RFC 7515, x5c) is of 10,000 characters and more.
 _TOKEN = re.compile(
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)"
-    r"|\beyJ[\w-]{8,2048}+\.[\w-]{4,}\.[\w-]*"
+    r"|\beyJ[\w-]{8,16384}+\.[\w-]{4,}\.[\w-]*"
     r"|\b[srp]k-[\w-]{16,}|\b[rsp]k_(?:live|test)_\w{10,}|\bgh[opsru]_\w{20,}|\bgithub_pat_\w{20,}"
     r"|\bglpat-[\w-]{16,}|\bxox[abeoprs]-[\w-]{10,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}|\bya29\.[\w-]{20,}"
     r"|\bhf_\w{20,}|\bnpm_\w{30,}|\bpypi-[\w-]{30,}|\bSG\.[\w-]{16,}\.[\w-]{16,}|\blsv2_[ps][tk]_\w{20,}"

@@ -101,7 +101,7 @@ class Found(Struct):
     names: set[str] = set()
     sealed: int = 0
     opened: int = 0
-    unmet: set[str] = field(default_factory=set)
+    unmet: set[str] = set()
 
 
 class Redactor:
