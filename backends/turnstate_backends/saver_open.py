@@ -176,7 +176,7 @@ class SaverCalls:
     def _opened(self, address: SaverAddress, base: type[Any]) -> Any:
         self._stack.enter_context(present_folder())  # for what a factory imports
         try:
-            found = imported(address.module, address.attribute)
+            found = imported(address.module, address.attribute, apart=self._apart)
         except Unimported as error:
             raise StoreError(
                 f"{self.name} cannot be imported",

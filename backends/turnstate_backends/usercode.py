@@ -65,13 +65,18 @@ def guarded(failed: Callable[[str], Exception], *, apart: bool = True) -> Iterat
         raise failed(one_line(error)) from None
 
 
-def imported(module: str, attribute: str) -> Any:
+def imported(module: str, attribute: str, *, apart: bool = True) -> Any:
     """What a module calls ``attribute``, which may be dotted.
+
+    Args:
+        module: Its dotted name.
+        attribute: The name within it.
+        apart: See :func:`guarded`.
 
     Raises:
         Unimported: There is no such module or attribute, or the module fails while it is imported.
     """
-    with guarded(Unimported), present_folder():
+    with guarded(Unimported, apart=apart), present_folder():
         found: Any = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
