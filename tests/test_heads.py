@@ -413,3 +413,12 @@ def test_the_class_of_json_that_no_writer_makes_is_still_that_of_the_decoded_val
     whole = stored("json", text.encode())
     value = decode(whole)
     assert class_name(whole) == name == (value.type if isinstance(value, Tagged) else None)
+
+
+@pytest.mark.parametrize("name", [b"\xa1a", b"\xd9\x01a"], ids=["short", "longer form"])
+@pytest.mark.parametrize(
+    "rest", [b"", b"\xc1", b"\x01\x02"], ids=["no value", "no such head", "bytes behind"]
+)
+def test_a_whole_map_of_one_entry_that_is_damaged_has_no_keys(name: bytes, rest: bytes) -> None:
+    with pytest.raises(Unreadable):
+        keys(stored("msgpack", b"\x81" + name + rest))

@@ -172,10 +172,12 @@ def keys(stored: Stored) -> list[Any] | None:
     count = _count(stored, _MAP)
     if count is None:
         return None
-    if count == 1 and (name := _short_text(stored.data, packed.body(stored.data))) is not None:
-        return [name]  # the one entry that most writes name; its value need not be at hand
     if stored.complete and (cut := packed.named(stored.data)) is not None:
         return list(cut)
+    if not stored.complete and count == 1:  # the one entry that most writes name
+        name = _short_text(stored.data, packed.body(stored.data))
+        if name is not None:
+            return [name]
     return list(dict.fromkeys(key for key, _ in _items(stored, count, keyed=True, last_value=False)))
 
 

@@ -105,7 +105,7 @@ def are_arrays(old: Stored, new: Stored) -> bool:
     return count is not None and count == heads.length(new) and old.complete and new.complete
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=1)
 def first_difference(old: Stored, new: Stored) -> tuple[int, Stored, Stored] | None:
     """Where two :func:`are_arrays` first differ, and the elements there; asked for again to say it in words.
 
@@ -116,7 +116,7 @@ def first_difference(old: Stored, new: Stored) -> tuple[int, Stored, Stored] | N
     return next(((at, a, b) for at, (a, b) in enumerate(pairs) if not equal_parts(a, b)), None)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def fields(stored: Stored) -> Mapping[Any, Stored] | None:
     """:func:`heads.entries`; a version's are looked at again as the old ones of the next."""
     return heads.entries(stored)
