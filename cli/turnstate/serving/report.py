@@ -10,6 +10,7 @@ import base64
 import glob
 import hashlib
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from turnstate.history.changes import Standpoint
 from turnstate.history.chart import Chart, ChartRow, chart_of
 from turnstate.history.listing import turn_report
 from turnstate.history.log import Log, Span
+from turnstate.history.phrases import counted
 from turnstate.history.places import Miss, Place, turn_place
 from turnstate.history.reading import Reading, absent_at, at_place, read
 from turnstate.history.sealing import is_encrypted
@@ -131,11 +133,11 @@ def report_of(history: History, span: Span | None, *, about: str) -> Report:
 
 def _left_out(chart: Chart, earlier: int, cut: int, diffs: int) -> Iterator[str]:
     if earlier:
-        yield f"{earlier} earlier turns are not in this report: it begins with turn {chart.numbers[0]}"
+        yield f"this report leaves out {counted(earlier, 'earlier turn')}: it begins with turn {chart.numbers[0]}"
     if cut:
-        yield f"{cut} long values are cut in this report; show prints them whole"
+        yield f"this report cuts {counted(cut, 'long value')}; show prints what is cut"
     if diffs:
-        yield f"{diffs} differences are left out of this report; diff prints them"
+        yield f"this report leaves out {counted(diffs, 'difference')}; diff prints what is left out"
 
 
 def _latest(chart: Chart, most: int) -> Chart:
@@ -189,27 +191,27 @@ def _diffs(
 ) -> tuple[list[dict[str, str]], int]:
     """The differences between versions of a key, those between neighbours first; and how many are left out."""
     found: list[dict[str, str]] = [{} for _ in chart.rows]
-    made = left = 0
-    pairs = [
-        (new - old, index, old, new)
-        for index, those in enumerate(versions)
-        for new in range(len(those))
-        for old in range(new)
-    ]
-    for _, index, old, new in sorted(pairs):
+    for index, old, new in islice(_pairs(versions), DIFFS):
         one, two = versions[index][old], versions[index][new]
-        if made == DIFFS or max(one.size, two.size) > VALUE:
-            left += 1
-            continue
-        made += 1
         old_end, new_end = Standpoint(history, one.place), Standpoint(history, two.place)
         name = glob.escape(chart.rows[index].name)  # a name is meant, and not a pattern
         text = diff_text(changes_asked(old_end, new_end, name))["text"]
-        if len(text) > _DIFF:
-            left += 1
-        else:
+        if len(text) <= _DIFF:
             found[index][f"{old} {new}"] = text
-    return found, left
+    every = sum(len(those) * (len(those) - 1) // 2 for those in versions)
+    return found, every - sum(map(len, found))
+
+
+def _pairs(versions: Sequence[Sequence[_Version]]) -> Iterator[tuple[int, int, int]]:
+    """Two versions of a key, neither of them too long, those nearest to one another first: key, old, new.
+
+    One at a time, as there are as many as the square of a key's versions.
+    """
+    for apart in range(1, max(map(len, versions), default=0)):
+        for index, those in enumerate(versions):
+            for old in range(len(those) - apart):
+                if max(those[old].size, those[old + apart].size) <= VALUE:
+                    yield index, old, old + apart
 
 
 def _page(data: dict[str, Any]) -> str:
