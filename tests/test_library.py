@@ -276,6 +276,18 @@ def test_a_programs_streams_are_left_alone(capsys: pytest.CaptureFixture[str]) -
     assert "listing" in capsys.readouterr().out
 
 
+def test_a_programs_streams_are_left_alone_while_a_saver_is_imported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = "from langgraph.checkpoint.memory import InMemorySaver\nsaver = InMemorySaver()\n"
+    (tmp_path / "a_talking_module.py").write_text(f"print('imported')\n{made}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("LANGGRAPH_STRICT_MSGPACK", "false")
+    with turnstate.open_store("saver:a_talking_module:saver") as store:
+        assert turnstate.threads(store) == ()
+    assert "imported" in capsys.readouterr().out
+
+
 class Growing(InMemorySaver):
     """Another thread writes a row while the first listings are under way."""
 

@@ -111,10 +111,10 @@ def no_thread(store: Store, thread: str, ns: str) -> Missed:
     here = store.threads(thread=thread)
     if here:
         names = [f"{name!r}" for name in here[0].namespaces]
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        more = f" and {len(names) - _FEW_NAMES} more" if len(names) > _FEW_NAMES else ""
         return Missed(
             "no_such_thread",
-            f"thread {thread!r} has no checkpoint in namespace {ns!r}; it has: {', '.join(names[:5])}{more}",
+            f"thread {thread!r} has no checkpoint in namespace {ns!r}; it has: {', '.join(names[:_FEW_NAMES])}{more}",
             namespaces=list(here[0].namespaces),
         )
     from turnstate.history.keys import is_glob, nearest
@@ -156,7 +156,8 @@ def checkpoint_id(history: History, prefix: str) -> str:
             "no_such_turn",
             f"the thread has no checkpoint that begins with {prefix!r}; its newest is {history.forest.head}",
         )
-    listed = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+    listed = ", ".join(found[:_FEW_NAMES])
+    listed += f" and {len(found) - _FEW_NAMES} more" if len(found) > _FEW_NAMES else ""
     raise Refused(f"{prefix!r} is the beginning of {len(found)} checkpoints", listed, "Give more of the id.")
 
 
@@ -317,7 +318,7 @@ def turns_span(history: History, first: int | None, last: int | None) -> Span:
         Missed: There is no such turn, or none of them has a row that is kept.
     """
     from turnstate.history.log import span_of
-    from turnstate.history.places import turns_had
+    from turnstate.history.places import pruned_words, turns_had
 
     turns = history.turns
     ends = [0 if first is None else first, turns.total if last is None else last]
@@ -331,10 +332,8 @@ def turns_span(history: History, first: int | None, last: int | None) -> Span:
         raise Missed("no_such_turn", turns_had(history), **known)
     span = span_of(history, max(first, 0), last)
     if span is None:
-        can = ", ".join(map(str, turns.retained)) or "none"
-        raise Missed(
-            "turn_no_longer_retained", f"those turns were pruned; turns that can be read: {can}", **known
-        )
+        words = pruned_words(history, "those turns were pruned")
+        raise Missed("turn_no_longer_retained", words, **known)
     return span
 
 

@@ -90,7 +90,7 @@ def turns(
         )
 
     def miss(outcome: Any, message: str, _known: dict[str, Any]) -> Turns:
-        return Turns(outcome, message, thread, namespace)
+        return Turns(outcome, message, thread, namespace, total=_never(outcome))
 
     return _answered(store, thread, answer, miss, namespace, branch, messages, turns_by)
 
@@ -187,19 +187,14 @@ def read(
     Raises:
         StoreError: The store cannot be read; two channels have an entry of that name; or several checkpoints begin so.
     """
-    from turnstate.history.asked import ambiguous, place_asked
+    from turnstate.history.asked import place_asked, reading_asked
     from turnstate.history.jsonform import jsonable
-    from turnstate.history.keys import AmbiguousKey
-    from turnstate.history.reading import read as walk
 
     when = _when(turn, at_start, checkpoint, at)
 
     def answer(history: History) -> Reading:
         history, place = place_asked(history, when)
-        try:
-            found = walk(history, key, place, internal=internal)
-        except AmbiguousKey as error:
-            raise ambiguous(key, error) from None
+        found = reading_asked(history, key, place, internal=internal)
         return Reading(
             found.outcome,
             found.message,
@@ -393,12 +388,17 @@ def gaps(
         )
 
     def miss(outcome: Any, message: str, _known: dict[str, Any]) -> Gaps:
-        return Gaps(outcome, message, thread, namespace)
+        return Gaps(outcome, message, thread, namespace, total=_never(outcome))
 
     return _answered(store, thread, answer, miss, namespace, branch, messages, turns_by)
 
 
 # What they share.
+
+
+def _never(outcome: str) -> int | None:
+    """How many turns a thread has had that cannot be told of: none where it never was, else that is not known."""
+    return 0 if outcome == "no_such_thread" else None
 
 
 def _answered(

@@ -101,8 +101,8 @@ class Turns:
     namespace: str
     head: str | None = None
     turns_by: TurnsBy | None = None
-    total: int = 0
-    total_is: TotalIs = "exact"
+    total: int | None = None
+    total_is: TotalIs | None = None
     retained: tuple[int, ...] = ()
     turns: tuple[Turn, ...] = ()
 
@@ -425,12 +425,12 @@ class Gaps:
     message: str
     thread: str
     namespace: str
-    total: int = 0
-    total_is: TotalIs = "exact"
+    total: int | None = None
+    total_is: TotalIs | None = None
     retained: tuple[int, ...] = ()
     gaps: tuple[Gap, ...] = ()
-    orphaned_writes: int = 0
-    orphaned_blobs: int = 0
+    orphaned_writes: int | None = None
+    orphaned_blobs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
