@@ -56,7 +56,7 @@ Found = tuple[int, list[tuple[int, int]]]
 
 
 def matching_lines(pattern: str, lines: Sequence[str], most: int) -> Found:
-    """Lines in which a regular expression (Python's ``re``) matches. Blocks for :data:`CPU_SECONDS` at most.
+    """Lines in which a regular expression (Python's ``re``) matches. Takes :data:`CPU_SECONDS` of work at most.
 
     Raises:
         BadExpression: It is none.
@@ -74,7 +74,7 @@ def matching_lines(pattern: str, lines: Sequence[str], most: int) -> Found:
 
 
 def at_path(path: str, value: Any) -> Any:
-    """What a JMESPath expression selects of plain data. Blocks for :data:`CPU_SECONDS` at most.
+    """What a JMESPath expression selects of plain data. Takes :data:`CPU_SECONDS` of work at most.
 
     Raises:
         BadExpression: It is none, or asks for what the value does not have.
