@@ -101,7 +101,7 @@ def appended(before: Stored, after: Stored) -> list[Stored] | None:
         return None
     kept = memoryview(before.data)[packed.body(before.data) :]
     start = packed.body(after.data)
-    if memoryview(after.data)[start : start + len(kept)] != kept:
+    if not after.data.startswith(kept, start):  # two memory views would be compared byte by byte
         return None
     return [item for _, item in _items(after, new - old, keyed=False, start=start + len(kept))]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from psycopg import sql
@@ -46,15 +46,18 @@ class Shape:
     Attributes:
         turns: Questions asked in its one thread; four checkpoints each.
         value_bytes: Bytes of the value that each turn rewrites, as stored.
+        kept: The conversation keeps so many messages, even: the node that answers removes the oldest, as LangGraph's
+            documentation does it. All when None.
     """
 
     turns: int
     value_bytes: int
+    kept: int | None = None
 
     @property
     def name(self) -> str:
         """Fit for a file and for a database."""
-        return f"bench_{self.turns}x{self.value_bytes}"
+        return f"bench_{self.turns}x{self.value_bytes}" + (f"_last{self.kept}" if self.kept else "")
 
 
 def value_of(turn: int, shape: Shape) -> list[float]:
@@ -66,7 +69,7 @@ def graph(saver: Saver, shape: Shape) -> Graph:
     """Nodes ``tool``, which writes ``tool_state`` and ``plan``, then ``answer``, which writes ``messages``."""
 
     def tool(state: AgentState) -> dict[str, Any]:
-        turn = len(state["messages"]) // 2 + 1
+        turn = int(state["messages"][-1].text.split()[-1])
         published = {
             KEY: {"value": value_of(turn, shape), "tool": "gazet/get_aoi", "seq": turn},
             **({ONCE: {"value": "Copenhagen", "tool": "gazet/get_aoi", "seq": 1}} if turn == 1 else {}),
@@ -74,8 +77,14 @@ def graph(saver: Saver, shape: Shape) -> Graph:
         return {"tool_state": published, "plan": f"Plan {turn}"}
 
     def answer(state: AgentState) -> dict[str, Any]:
-        turn = (len(state["messages"]) + 1) // 2
-        return {"messages": [AIMessage(f"Answer {turn}", id=f"a{turn}")]}
+        asked = state["messages"]
+        turn = int(asked[-1].text.split()[-1])
+        removed = (
+            []
+            if shape.kept is None
+            else [RemoveMessage(m.id) for m in asked[: max(0, len(asked) + 1 - shape.kept)]]
+        )
+        return {"messages": [AIMessage(f"Answer {turn}", id=f"a{turn}"), *removed]}
 
     return chain(saver, AgentState, tool=tool, answer=answer)
 

@@ -6,17 +6,22 @@ their heads do not tell, message lists one at a time.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from turnstate.history.ids import version_number
 from turnstate.history.lines import Forest
-from turnstate.history.messages import Message, MessageList, NotMessages, of_plain, read_grown, read_messages
+from turnstate.history.messages import Message, MessageList, NotMessages, of_plain, read_after, read_messages
 from turnstate.history.steps import INTERRUPT
 from turnstate_backends import heads
 from turnstate_backends.interface import Store, Write
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Absent, Stored, Tagged
+
+_AT_ONCE = 4 << 20  # bytes of writes that are read whole, and held, together
+_SHARES = 4096  # bytes of a list from which on it is worth looking what it has of another
 
 
 class Records(Protocol):
@@ -54,29 +59,18 @@ class Conversation:
         self.thread = records.thread
         self.ns = records.ns
         self.channel = channel
-        self._last: tuple[Stored | Absent, MessageList] | None = None
+        self._read_state, self._read_write = _Reader(), _Reader()
         self._lists: dict[str, tuple[Message, ...] | None] = {}
-        self._whole: dict[tuple[str, str, int], Stored] | None = None
+        self._whole: Mapping[tuple[str, str, int], Stored] = {}
 
     def state(self, checkpoint: str) -> tuple[Message, ...] | None:
         """The list as the checkpoint holds it; None when it holds none that can be read."""
         if checkpoint not in self._lists:
             while len(self._lists) > 1:  # the rule looks at a row and the one before it
                 del self._lists[next(iter(self._lists))]
-            found = self._read_list(self.value(checkpoint, self.channel))
+            found = self._read_state(self.value(checkpoint, self.channel))
             self._lists[checkpoint] = None if found is None else found.messages
         return self._lists[checkpoint]
-
-    def _read_list(self, stored: Stored | Absent) -> MessageList | None:
-        """The list of one payload; what it shares with the one that was read before is not read again."""
-        if self._last is not None:
-            grown = read_grown(stored, *self._last)
-            if grown is not None:
-                self._last = stored, grown
-                return grown
-        found = _read(stored)
-        self._last = None if found is None else (stored, found)
-        return found
 
     def written(self, checkpoint: str) -> list[tuple[Write, MessageList | None]]:
         """Writes to the channel on top of a checkpoint; None for one that cannot be read."""
@@ -84,9 +78,9 @@ class Conversation:
         for write in self.on(checkpoint):
             if write.channel == self.channel:
                 try:
-                    found.append((write, _read(write.value)))
+                    found.append((write, self._read_write(write.value)))
                 except heads.Cut:
-                    found.append((write, _read(self._whole_payload(write))))
+                    found.append((write, self._read_write(self._whole_payload(write))))
         return found
 
     def pending_input(self, checkpoint: str) -> MessageList | None:
@@ -140,27 +134,53 @@ class Conversation:
         return self.records.values(checkpoint, [channel]).get(channel, Absent("empty"))
 
     def _whole_payload(self, write: Write) -> Stored:
-        """The whole of a write. The first call reads all whose heads are too short, in one go."""
-        if self._whole is None:
-            cut = {w.checkpoint for rows in self.records.writes.values() for w in rows if self._is_cut(w)}
+        """The whole of a write whose head is too short; those on the next checkpoints are read with it."""
+        key = write.checkpoint, write.task, write.idx
+        if key not in self._whole:
+            self._whole = {}  # before others are held
+            wanted: list[str] = []
+            size = 0
+            for checkpoint in self._cut[bisect_left(self._cut, write.checkpoint) :]:
+                size += sum(w.value.size for w in self.on(checkpoint) if w.channel == self.channel)
+                if wanted and size > _AT_ONCE:
+                    break
+                wanted.append(checkpoint)
             whole = self.store.writes(
-                self.thread, self.ns, channels=[self.channel], checkpoints=cut, head=None
+                self.thread, self.ns, channels=[self.channel], checkpoints=wanted, head=None
             )
             self._whole = {(w.checkpoint, w.task, w.idx): w.value for w in whole}
-        return self._whole[write.checkpoint, write.task, write.idx]
+        return self._whole[key]
+
+    @cached_property
+    def _cut(self) -> Sequence[str]:
+        """Checkpoints with a write whose head is too short, in order."""
+        return sorted(id for id, rows in self.records.writes.items() if any(map(self._is_cut, rows)))
 
     def _is_cut(self, write: Write) -> bool:
         if write.channel != self.channel or write.value.complete:
             return False
         try:
-            _read(write.value)
+            read_messages(write.value)
+        except NotMessages:
+            return False
         except heads.Cut:
             return True
         return False
 
 
-def _read(stored: Stored | Absent) -> MessageList | None:
-    try:
-        return read_messages(stored)
-    except NotMessages:
-        return None
+class _Reader:
+    """Reads lists one after the other; what a long one shares with the one before is not read again."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Stored, MessageList] | None = None
+
+    def __call__(self, stored: Stored | Absent) -> MessageList | None:
+        """None where there is no list of messages. Raises :class:`turnstate_backends.heads.Cut`."""
+        try:
+            if isinstance(stored, Absent) or stored.size < _SHARES:
+                return read_messages(stored)
+            found = read_after(stored, *self._last) if self._last else read_messages(stored)
+        except NotMessages:
+            return None
+        self._last = stored, found
+        return found

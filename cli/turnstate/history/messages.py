@@ -67,6 +67,9 @@ class Message(Struct, frozen=True):
     raw: bytes = b""
 
 
+_NONE: Mapping[bytes, Message] = {}
+
+
 class MessageList(Struct, frozen=True):
     """The messages of a channel, or of one write to it.
 
@@ -85,8 +88,12 @@ class NotMessages(Exception):
     """The value of the channel is not a list of messages, or cannot be read; the text says which."""
 
 
-def read_messages(stored: Stored | Absent) -> MessageList:
+def read_messages(stored: Stored | Absent, known: Mapping[bytes, Message] = _NONE) -> MessageList:
     """Messages of a channel's value or of a write to the channel, in any stored form.
+
+    Args:
+        stored: The payload.
+        known: Messages by their payloads of the same type, which are not read again.
 
     Raises:
         heads.Cut: Only a head of the payload was read, and it ends too early.
@@ -108,28 +115,28 @@ def read_messages(stored: Stored | Absent) -> MessageList:
         return _of_one(stored)
     if _is_pair(parts):
         return replace(_of_one(stored), ambiguous=True)
-    return MessageList(tuple(_message(part) for part in parts))
+    return MessageList(tuple(known.get(part.data) or _message(part) for part in parts))
 
 
-def read_grown(stored: Stored | Absent, old: Stored | Absent, messages: MessageList) -> MessageList | None:
-    """Messages of a list that only grew, by what it grew by; None where that is not plain to see.
+def read_after(stored: Stored, old: Stored, messages: MessageList) -> MessageList:
+    """:func:`read_messages` of a list that may have much of another: none of that is read again.
 
     Args:
         stored: The list's payload.
-        old: An earlier payload of the list.
-        messages: What :func:`read_messages` gave for it.
+        old: A payload that was read.
+        messages: What was read of it.
     """
-    if not (isinstance(stored, Stored) and isinstance(old, Stored)) or messages.ambiguous:
-        return None
+    if stored.type != old.type or messages.ambiguous:
+        return read_messages(stored)
     if stored.data == old.data:
         return messages
     try:
         tail = heads.appended(old, stored)
     except heads.Unreadable:
-        return None
-    if tail is None:
-        return None
-    return MessageList(messages.messages + tuple(_message(part) for part in tail))
+        tail = None
+    if tail is not None and not messages.replaces:
+        return MessageList(messages.messages + tuple(_message(part) for part in tail))
+    return read_messages(stored, {message.raw: message for message in messages.messages})
 
 
 def _is_pair(parts: Sequence[Stored]) -> bool:

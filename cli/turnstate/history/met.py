@@ -15,8 +15,8 @@ from turnstate.history.messages import Message, MessageList
 from turnstate_backends.interface import Write
 
 LearnsFrom = Literal["writes", "rows", "lists"]
-"""Where ids of messages are learned from: the writes alone; also the rows at which a write told none; the lists
-before each input, which are read anyway where no write is believed."""
+"""Where ids of messages are learned from: the writes alone; also the rows at which a write told none, where it matters;
+the lists before each input, which are read anyway where no write is believed."""
 
 
 class MessageReader(Protocol):
@@ -59,25 +59,33 @@ class Met:
         self._held: list[str] = []  # of those, the contents that came into the list
         self._nameless = False  # a question without a known id was met
         self._unsure: list[int] = []  # rows at which a message got an id that its write does not tell
+        self._unsure_contents: set[str] | None = set()  # of these messages; None where one is not known
+        self._missed_ids = False  # that it did not learn some may have made a difference
         self._tip = reader.state(line.rows[-1].id)
         humans = [m for m in self._tip or () if m.role == "human" and not m.bare]
         self.assigns_ids = bool(humans) and all(m.id for m in humans)
         """The channel's reducer gives every message an id, so a message without one is a new one."""
 
     def accounts_for_tip(self) -> bool:
-        """Whether the tip's list is explained: by exactly what was met, or, once ids are learned, by no more."""
+        """Whether the tip's list is explained: by exactly what was met, or, where no id is wanting, by no more."""
         if self._tip is None:
-            return self.learns != "writes"
+            return not self._missed_ids
         tip = [m.content for m in self._tip if self._counts(m)]
-        return tip == self._held if self.learns == "writes" else not Counter(tip) - Counter(self._held)
+        return tip == self._held or not (self._missed_ids or Counter(tip) - Counter(self._held))
 
     def _counts(self, message: Message) -> bool:
         return message.role == "human" and not message.summary and (not message.bare or self.assigns_ids)
 
-    def unsure_of(self, row: int) -> None:
-        """A human message may have come into the list at this row without its id being told."""
-        if self.learns == "rows":
-            self._unsure.append(row)
+    def unsure_of(self, row: int, content: str | None = None) -> None:
+        """A human message, of this content if that is known, may have come into the list at this row without its id
+        being told."""
+        if self.learns == "lists":
+            return
+        self._unsure.append(row)
+        if content is None:
+            self._unsure_contents = None
+        elif self._unsure_contents is not None:
+            self._unsure_contents.add(content)
 
     def note(self, messages: Iterable[Message]) -> None:
         """Messages that were in the list already; where no write is believed, this is how their ids are met."""
@@ -111,7 +119,7 @@ class Met:
         humans = [m for m in brought if self._counts(m)]
         if not humans:
             return []
-        if self._unsure and any(m.id and m.id not in self._ids for m in humans):
+        if any(m.id and m.id not in self._ids for m in humans) and self._may_be_met(brought, at_input):
             self._learn()
         again = self._in_order_again(humans) if whole else self._sent_again(brought, humans)
         asked = [
@@ -130,7 +138,7 @@ class Met:
             else:
                 self._nameless = True
                 if row is not None and self.assigns_ids:
-                    self.unsure_of(row)
+                    self.unsure_of(row, m.content)
         self._contents += [m.content for m in asked]
         self._held += [] if waiting else [m.content for m in asked]
         return asked
@@ -164,13 +172,27 @@ class Met:
             return True
         return at_input and self._ids[message.id] != message.content
 
+    def _may_be_met(self, brought: Sequence[Message], at_input: bool) -> bool:
+        """Whether an unknown id may be one that a reducer gave to a message met before, and this make a difference.
+
+        A single message of an input makes none where its content is another: it is new, or was changed and is asked.
+        """
+        if not self._unsure:
+            return False
+        contents = self._unsure_contents
+        return not at_input or len(brought) > 1 or contents is None or brought[0].content in contents
+
     def _learn(self) -> None:
         """Read the ids that reducers gave to messages whose writes had none."""
+        if self.learns == "writes":
+            self._missed_ids = True
+            return
         for row in dict.fromkeys(self._unsure):
             for m in self.reader.state(self.line.rows[row].id) or ():
                 if m.role == "human" and m.id:
                     self._ids.setdefault(m.id, m.content)
         self._unsure.clear()
+        self._unsure_contents = set()
 
     def _sent_again(self, brought: Sequence[Message], humans: Sequence[Message]) -> set[int]:
         """Of messages without known ids, those that repeat the history (by ``id()``).
@@ -184,8 +206,7 @@ class Met:
         if answers:
             return {id(unknown[i]) for i in _common(contents, self._contents)}
         # Without answers only a list that an input replaces as a whole tells: it begins with the last questions.
-        overlaps = range(0 if self.assigns_ids else min(len(contents) - 1, len(self._contents)), 0, -1)
-        repeated = next((n for n in overlaps if contents[:n] == self._contents[-n:]), 0)
+        repeated = 0 if self.assigns_ids else _overlap(self._contents, contents, len(contents) - 1)
         return {id(m) for m in unknown[:repeated]}
 
     def after_history(self, added: Sequence[Message]) -> tuple[Sequence[Message], int]:
@@ -195,11 +216,24 @@ class Met:
             The rest, from the human message after the repeated answers on, and how many questions were repeated.
         """
         humans = [i for i, m in enumerate(added) if self._counts(m)]
-        for n in range(min(len(humans) - 1, len(self._contents)), 0, -1):
-            answered = any(m.role in ("ai", "tool") for m in added[humans[n - 1] : humans[n]])
-            if answered and [added[i].content for i in humans[:n]] == self._contents[-n:]:
+        contents = [added[i].content for i in humans]
+        n = len(humans)
+        while n := _overlap(self._contents, contents, n - 1):
+            if any(m.role in ("ai", "tool") for m in added[humans[n - 1] : humans[n]]):
                 return added[humans[n] :], n
         return added, 0
+
+    def after_list(self, humans: Sequence[Message]) -> Sequence[Message]:
+        """What follows the list, or its end, that a task wrote once more: it must where no reducer adds to the list.
+
+        Where one does, they were added again, and the tip's list will show it.
+        """
+        counted = [i for i, m in enumerate(humans) if self._counts(m)]
+        if self.assigns_ids or not counted:
+            return humans
+        contents = [humans[i].content for i in counted]
+        repeated = _overlap(self._held, contents, len(contents))
+        return humans[counted[repeated - 1] + 1 :] if repeated else humans
 
     def _in_order_again(self, humans: Sequence[Message]) -> set[int]:
         """Of a whole list, the messages that stand for questions whose id was not known when they were met."""
@@ -214,21 +248,33 @@ def _last_human(messages: Sequence[Message]) -> int:
 
 def _common(new: Sequence[str], old: Sequence[str]) -> list[int]:
     """Positions in ``new`` of a longest common subsequence with ``old``, the earliest ones."""
+    in_new, in_old = set(new), set(old)
+    b = [content for content in old if content in in_new]
+    places = [i for i, content in enumerate(new) if content in in_old]
+    a = [new[i] for i in places]
     start = 0
-    while start < min(len(new), len(old)) and new[start] == old[start]:
+    while start < min(len(a), len(b)) and a[start] == b[start]:
         start += 1
-    a, b = new[start:], old[start:]
+    found, places, a, b = places[:start], places[start:], a[start:], b[start:]
     best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in reversed(range(len(a))):
         for j in reversed(range(len(b))):
             best[i][j] = best[i + 1][j + 1] + 1 if a[i] == b[j] else max(best[i + 1][j], best[i][j + 1])
-    found, i, j = list(range(start)), 0, 0
+    i = j = 0
     while i < len(a) and j < len(b):
         if a[i] == b[j]:
-            found.append(start + i)
+            found.append(places[i])
             i, j = i + 1, j + 1
         elif best[i][j + 1] >= best[i + 1][j]:
             j += 1
         else:
             i += 1
     return found
+
+
+def _overlap(old: Sequence[str], new: Sequence[str], most: int) -> int:
+    """With how many of the last of ``old``, at most so many, ``new`` begins."""
+    for i in range(len(old) - min(most, len(old), len(new)), len(old)):
+        if old[i] == new[0] and old[i:] == new[: len(old) - i]:
+            return len(old) - i
+    return 0

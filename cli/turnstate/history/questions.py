@@ -271,7 +271,9 @@ def _from_nodes(i: int, line: Line, step: Step, met: Met, found: Findings) -> No
         return
     answered = resumed_tasks(on_parent)
     for write, messages in parts:
-        humans = [m for m in messages if m.role == "human" and (not m.bare or met.assigns_ids)]
+        humans = met.after_list(
+            [m for m in messages if m.role == "human" and (not m.bare or met.assigns_ids)]
+        )
         new = met.new(humans, at_input=False, row=i)
         asked = new if is_outside(write) else ()
         if write.task in answered and not asked:

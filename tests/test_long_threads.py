@@ -1,0 +1,159 @@
+"""Conversations of the kinds that become long: trimmed, sent whole, kept without a reducer.
+
+What is told of them is right, and the lists that are read for it do not grow with the square of the turns: reads are
+counted, as times would say more of the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+
+from turnstate.history import conversation
+from turnstate.history.met import _common, _overlap
+from turnstate.history.thread import History
+from turnstate_backends.stores import open_store
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+TURNS = 40
+KEPT = 10
+
+
+class Replaced(TypedDict):
+    messages: list[Any]
+
+
+def graph(saver: SqliteSaver, schema: Any, answer: Callable[[Any], list[Any]]) -> Any:
+    builder: Any = StateGraph(schema)
+    builder.add_node("answer", lambda state: {"messages": answer(state["messages"])})
+    return builder.add_edge(START, "answer").compile(checkpointer=saver)
+
+
+def trimmed(messages: list[BaseMessage]) -> list[BaseMessage]:
+    """An answer, and the oldest taken out: what LangGraph's documentation calls deleting messages."""
+    return [AIMessage("A"), *(RemoveMessage(str(m.id)) for m in messages[: max(0, len(messages) + 1 - KEPT)])]
+
+
+def whole(messages: list[Any]) -> list[Any]:
+    return [*messages, {"role": "assistant", "content": "A"}]
+
+
+def last_of_it(messages: list[Any]) -> list[Any]:
+    return whole(messages)[-KEPT:]
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[SqliteSaver]:
+    with SqliteSaver.from_conn_string(str(tmp_path / "store.db")) as saver:
+        yield saver
+
+
+def told(tmp_path: Path) -> tuple[list[str | None], int]:
+    """The questions of the thread, none of which is a node's, and how many lists were read to tell."""
+    with open_store(str(tmp_path / "store.db")) as store:
+        history = History(store, "t")
+        reads = 0
+        values = history.values
+
+        def counting(*asked: Any) -> Any:
+            nonlocal reads
+            reads += 1
+            return values(*asked)
+
+        history.values = counting  # type: ignore[method-assign]
+        questions = [turn.question for turn in history.turns.turns[1:]]
+        assert history.turns.total_is == "exact"
+        assert history.findings.asides == []
+        return questions, reads
+
+
+@pytest.mark.parametrize("with_id", [lambda n: False, lambda n: True, lambda n: n % 3 == 0])
+def test_a_trimmed_conversation_is_counted_without_the_lists_that_it_had(
+    tmp_path: Path, saver: SqliteSaver, with_id: Callable[[int], bool]
+) -> None:
+    agent = graph(saver, MessagesState, trimmed)
+    asked = [f"q{number}" for number in range(TURNS)]
+    for number, text in enumerate(asked):
+        agent.invoke(
+            {"messages": [HumanMessage(text, id=f"id{number}" if with_id(number) else None)]}, CONFIG
+        )
+    assert told(tmp_path) == (asked, 2)  # of the first row and of the last
+
+
+def test_a_text_that_is_asked_again_under_a_new_id_of_a_trimmed_conversation_counts_each_time(
+    tmp_path: Path, saver: SqliteSaver
+) -> None:
+    agent = graph(saver, MessagesState, trimmed)
+    for number in range(TURNS):
+        agent.invoke({"messages": [HumanMessage("yes", id=f"id{number}" if number % 2 else None)]}, CONFIG)
+    questions, reads = told(tmp_path)
+    assert questions == ["yes"] * TURNS
+    assert reads <= 2 * TURNS
+
+
+def test_a_message_of_a_trimmed_conversation_sent_again_under_the_id_that_it_was_given_is_no_question(
+    tmp_path: Path, saver: SqliteSaver
+) -> None:
+    agent = graph(saver, MessagesState, trimmed)
+    asked = [f"q{number}" for number in range(TURNS)]
+    held = {}
+    for text in asked:
+        agent.invoke({"messages": [HumanMessage(text)]}, CONFIG)
+        held[text] = next(m for m in agent.get_state(CONFIG).values["messages"] if m.content == text)
+    agent.invoke({"messages": [HumanMessage("q3", id=held["q3"].id)]}, CONFIG)  # long since taken out
+    agent.invoke({"messages": [HumanMessage("q39", id=held["q39"].id)]}, CONFIG)  # still there
+    agent.invoke({"messages": [HumanMessage("q39!", id=held["q39"].id)]}, CONFIG)  # changed, so asked
+    agent.invoke({"messages": [held["q38"], AIMessage("A"), HumanMessage("last")]}, CONFIG)
+    assert told(tmp_path)[0] == [*asked, "q39!", "last"]
+
+
+@pytest.mark.parametrize("answer", [whole, last_of_it])
+@pytest.mark.parametrize("texts", [[f"q{number}" for number in range(TURNS)], ["yes"] * TURNS])
+@pytest.mark.parametrize("at_once", [1, 4 << 20])
+def test_a_list_without_reducer_that_client_and_node_write_whole_holds_no_message_of_the_nodes(
+    tmp_path: Path,
+    saver: SqliteSaver,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Callable[[list[Any]], list[Any]],
+    texts: list[str],
+    at_once: int,
+) -> None:
+    monkeypatch.setattr(conversation, "_AT_ONCE", at_once)
+    agent = graph(saver, Replaced, answer)
+    held: list[Any] = []
+    for text in texts:
+        held = agent.invoke({"messages": [*held, {"role": "user", "content": text}]}, CONFIG)["messages"]
+    questions, reads = told(tmp_path)
+    assert questions == texts
+    assert reads <= 2 * TURNS
+
+
+texts = st.lists(st.sampled_from("abc"), max_size=6)
+
+
+@given(texts, texts)
+def test_the_earliest_of_the_longest_common_subsequences_is_found(new: list[str], old: list[str]) -> None:
+    def is_within(part: list[str]) -> bool:
+        rest = iter(old)
+        return all(each in rest for each in part)
+
+    sizes = range(min(len(new), len(old)), -1, -1)
+    every = (places for size in sizes for places in combinations(range(len(new)), size))
+    assert tuple(_common(new, old)) == next(places for places in every if is_within([new[i] for i in places]))
+
+
+@given(texts, texts, st.integers(0, 6))
+def test_the_longest_end_that_another_list_begins_with_is_found(
+    old: list[str], new: list[str], most: int
+) -> None:
+    sizes = [n for n in range(min(most, len(old), len(new)) + 1) if old[len(old) - n :] == new[:n]]
+    assert _overlap(old, new, most) == max(sizes)
