@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -25,6 +26,7 @@ def main() -> int:
     # Interrupted in text that it executes, as dataclasses have it do, Python would end by killing itself.
     if code >= _INTERRUPTED - signal.SIGINT or _others_run():
         os._exit(code)
+    gc.freeze()  # Python would look twice through all that is held for what to free, before all of it goes
     return code
 
 
