@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -187,13 +186,27 @@ class Layout(Struct, frozen=True):
         if stored is None:
             return _NO_METADATA
         if self.codec == "utf-8":
-            with suppress(MsgspecError, UnicodeDecodeError):  # SQLite takes more for JSON than is
+            try:
                 return parsed(stored)
+            except (MsgspecError, UnicodeDecodeError):  # SQLite takes more for JSON than is
+                pass
         return json.loads(self.decode(stored))
 
     def listed(self, texts: Collection[str]) -> str:
         """Texts as the one parameter that ``_AMONG`` expects."""
         return json.dumps([self.encode(text).hex() for text in texts])
+
+
+class _Texts(dict[bytes | None, str]):
+    """Stored bytes as :meth:`Layout.decode` gives them, each once: ids and names stand in many rows."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self._decode = layout.decode
+
+    def __missing__(self, stored: bytes | None) -> str:
+        text = self[stored] = self._decode(stored)
+        return text
 
 
 class SqliteStore(Store):
@@ -236,20 +249,20 @@ class SqliteStore(Store):
 
     def checkpoints(self, thread: str, ns: str) -> Iterable[Checkpoint]:
         """Every checkpoint of one namespace. The state is walked over on disk, never loaded."""
-        decode = self._layout.decode
+        text, fields = _Texts(self._layout), self._layout.fields
         place = self._of(thread, ns)
         ((count,),) = self._keys(_UP_TO_MANY, *place)
         self._database.has_chains = count == _MANY
         for checkpoint, parent, encrypted, metadata in self._rows(_METADATA, *place):
-            source, step, run_id, counters = self._layout.fields(metadata)
+            source, step, run_id, counters = fields(metadata)
             yield Checkpoint(
-                id=decode(checkpoint),
-                parent=decode(parent) or None,
+                id=text[checkpoint],
+                parent=text[parent] or None,
                 source=source_of(source),
                 step=step_of(step),
                 run_id=run_id if isinstance(run_id, str) else None,
                 delta_channels=tuple(counters) if isinstance(counters, dict) else (),
-                delta_updates=delta_updates(counters),
+                delta_updates=delta_updates(counters) if counters else (),
                 encrypted=bool(encrypted),
             )
 
@@ -275,22 +288,21 @@ class SqliteStore(Store):
         part = _NOTHING if head == 0 else _WHOLE
         if head and self._layout.writes_have_rowid:
             part = _SHORT_OR_ROWID
-        decode, opens = self._layout.decode, opened and has_key()
-        for checkpoint, task, path, idx, channel, type_, size, data in self._rows(
-            sql, *parameters, payload=part
-        ):
-            type_text = None if type_ is None else decode(type_)
+        text, opens = _Texts(self._layout), opened and has_key()
+        read = self._rows if head is None else self._keys
+        for checkpoint, task, path, idx, channel, type_, size, data in read(sql, *parameters, payload=part):
+            type_text = None if type_ is None else text[type_]
             if head and isinstance(data, int):
                 amount = size if opens and "+" in (type_text or "") else head
                 data = self._database.head_of_blob("writes", "value", data, amount)
             value = Stored(type_text, data or b"", size)
             yield Write(
-                checkpoint=decode(checkpoint),
-                task=decode(task),
-                path=decode(path),
-                idx=idx,
-                channel=decode(channel),
-                value=unsealed(value, head) if opened else value,
+                text[checkpoint],
+                text[task],
+                text[path],
+                idx,
+                text[channel],
+                unsealed(value, head) if opened else value,
             )
 
     def versions(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, Mapping[str, str]]:

@@ -40,7 +40,8 @@ class Mapping:
             self._advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         except (ImportError, AttributeError, TypeError) as error:
             raise OSError("no access to the system's own calls") from error
-        self._path = os.fsencode(file).replace(b"\n", rb"\012")
+        self._file = file
+        self._mapped: tuple[tuple[int, int], ...] = ()
         self._statm = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
         self._limit = self._shared() + _MOST // os.sysconf("SC_PAGE_SIZE")
         # A handler of Python's own would wait for the instruction to succeed, which it never does.
@@ -51,7 +52,9 @@ class Mapping:
         """Let go of the pages when they have become many; safe at any time."""
         if self._shared() <= self._limit:
             return
-        for start, end in self._ranges():
+        if not self._mapped or not all(map(self._is_mapped, self._mapped)):
+            self._mapped = tuple(self._ranges())
+        for start, end in self._mapped:
             self._advise(start, end - start, _DONTNEED)
 
     def close(self) -> None:
@@ -63,9 +66,18 @@ class Mapping:
         """Pages of files that count as this process's memory (``proc(5)``, statm)."""
         return int(os.pread(self._statm, 128, 0).split()[2])
 
+    def _is_mapped(self, addresses: tuple[int, int]) -> bool:
+        """Whether just these addresses are the file still: to ask costs a twentieth of looking for them."""
+        try:
+            return Path("/proc/self/map_files/{:x}-{:x}".format(*addresses)).readlink() == self._file
+        except OSError:
+            return False
+
     def _ranges(self) -> Iterator[tuple[int, int]]:
+        path = os.fsencode(self._file).replace(b"\n", rb"\012")
         for line in _MAPS.read_bytes().splitlines():
-            addresses, *_, path = line.split(None, 5)
-            if path == self._path:
-                start, end = addresses.split(b"-")
-                yield int(start, 16), int(end, 16)
+            if line.endswith(path):
+                addresses, *_, named = line.split(None, 5)
+                if named == path:
+                    start, end = addresses.split(b"-")
+                    yield int(start, 16), int(end, 16)

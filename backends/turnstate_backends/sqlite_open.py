@@ -88,8 +88,8 @@ class Database:
         Args:
             sql: The query.
             parameters: Its parameters.
-            by_index: It looks at many places of an index and yields little: mapped, all of these would stay in memory
-                until the first row.
+            by_index: It looks at many places and takes little of each: mapped, more would come with each of them, and
+                all would stay in memory until the first row.
         """
         with _plainly(self.name):
             self._map(self.has_chains and not by_index)
