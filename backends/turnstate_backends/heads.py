@@ -12,9 +12,9 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from turnstate_backends import packed, payload
 from turnstate_backends.values import Stored
@@ -28,6 +28,9 @@ _SIZED = frozenset({0xDB, 0xC6, _EXT})  # text, bytes, extension
 _MAY_NAME_LC = re.compile(r'"(?:l|\\u006c)(?:c|\\u0063)"', re.IGNORECASE)
 _EXT_WIDTHS = {0xC7: 1, 0xC8: 2, 0xC9: 4}  # head → bytes of the length
 _ANY_NAME = range(packed.CLASS_OF_ONE, packed.PYDANTIC_2 + 1)
+
+
+_Fields = TypeVar("_Fields", bound=Struct)
 
 
 class Cut(Exception):
@@ -226,6 +229,21 @@ def class_name(stored: Stored) -> str | None:
     if code not in names:
         raise Unreadable("no such extension is known")
     return names[code]
+
+
+def fields_of(stored: Stored, form: type[_Fields]) -> _Fields | None:
+    """Some fields of an instance that :func:`class_name` names.
+
+    Args:
+        stored: The payload.
+        form: The fields that are wanted.
+
+    Returns:
+        None unless it is a model whose fields are of the kinds that the form has; the decoded value then tells.
+    """
+    if stored.type != "msgpack" or not stored.complete:
+        return None
+    return packed.model(stored.data, form)
 
 
 def _short_text(data: bytes, at: int) -> str | None:

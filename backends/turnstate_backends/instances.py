@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from turnstate_backends.values import Tagged
@@ -51,6 +52,7 @@ def instance(
     return Tagged(name, shown)
 
 
+@lru_cache(maxsize=256)  # of a conversation's messages it is asked once each
 def is_secret(name: str) -> bool:
     """Whether a class of this name keeps its content from being shown (pydantic's ``Secret*``)."""
     name = name.split("[", 1)[0].rpartition(".")[2]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from functools import cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from msgspec import MsgspecError, Raw, Struct, defstruct
 from msgspec.msgpack import Decoder
@@ -23,6 +23,7 @@ ARRAY = 6
 DELTA_SNAPSHOT = 7
 TIMESTAMP = -1
 
+_Fields = TypeVar("_Fields", bound=Struct)
 _KEY_LEVELS = 8  # of an array that serves as a key
 
 
@@ -107,7 +108,25 @@ def listed(data: bytes) -> list[Raw] | None:
     return elements
 
 
-def _cut(data: bytes | Raw, form: Any) -> Any:
+def model(data: bytes, form: type[_Fields]) -> _Fields | None:
+    """Some fields of a pydantic model, read in C.
+
+    Args:
+        data: An extension, all of it.
+        form: The fields that are wanted.
+
+    Returns:
+        None unless it is a model whose fields are of the kinds that the form has.
+    """
+    family, width = _LENGTHS.get(data[0], (0, 0)) if data else (0, 0)
+    start = width + 2
+    if family != 0xC9 or data[start - 1 : start] not in _MODELS:
+        return None
+    parts = _cut(memoryview(data)[start:], tuple[str, str, form, Raw])  # type: ignore[valid-type]
+    return None if parts is None else cast(_Fields, parts[2])
+
+
+def _cut(data: bytes | memoryview | Raw, form: Any) -> Any:
     try:
         return _decoder(form).decode(data)
     except (MsgspecError, RecursionError, UnicodeDecodeError):
@@ -313,6 +332,7 @@ _LENGTHS = {
     0xDE: (0xDF, 2),
     0xDF: (0xDF, 4),
 }
+_MODELS = (bytes([PYDANTIC_1]), bytes([PYDANTIC_2]))
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 _NUMBERS = {
     0xCA: ">f",

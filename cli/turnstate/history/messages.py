@@ -70,6 +70,15 @@ class Message(Struct, frozen=True):
 _NONE: Mapping[bytes, Message] = {}
 
 
+class _Spoken(Struct):
+    """A human message as nearly all are: what it says is one text."""
+
+    content: str
+    id: str | None = None
+    name: str | None = None
+    additional_kwargs: dict[str, Any] = {}
+
+
 class MessageList(Struct, frozen=True):
     """The messages of a channel, or of one write to it.
 
@@ -106,9 +115,9 @@ def read_messages(stored: Stored | Absent, known: Mapping[bytes, Message] = _NON
     if stored.type == "null":
         return MessageList(())
     try:
-        if heads.class_name(stored) == _OVERWRITE:
-            return MessageList(_of_plain_list(_overwritten(stored)), replaces=True)
         parts = heads.elements(stored)
+        if parts is None and heads.class_name(stored) == _OVERWRITE:
+            return MessageList(_of_plain_list(_overwritten(stored)), replaces=True)
     except heads.Unreadable as error:
         raise NotMessages(str(error)) from None
     if parts is None:
@@ -183,7 +192,10 @@ def _message(stored: Stored) -> Message:
         return Message(role, raw=stored.data)
     if not stored.complete:
         raise heads.Cut
-    return of_plain(decode(stored), stored.data)
+    spoken = heads.fields_of(stored, _Spoken) if role else None
+    if spoken is None:
+        return of_plain(decode(stored), stored.data)
+    return _human(spoken.content, spoken.id, spoken.name, spoken.additional_kwargs, stored.data)
 
 
 def of_plain(value: Any, raw: bytes = b"") -> Message:
@@ -202,12 +214,16 @@ def of_plain(value: Any, raw: bytes = b"") -> Message:
     role = role or ROLES.get(str(value.get("type"))) or ROLES.get(str(value.get("role")))
     if role != "human":
         return Message(role or "other", raw=raw)
-    extra = value.get("additional_kwargs")
-    content = value.get("content")
+    return _human(
+        value.get("content"), value.get("id"), value.get("name"), value.get("additional_kwargs"), raw
+    )
+
+
+def _human(content: Any, id: Any, name: Any, extra: Any, raw: bytes) -> Message:
     return Message(
         "human",
-        id=_text_or_none(value.get("id")),
-        name=_text_or_none(value.get("name")),
+        id=_text_or_none(id),
+        name=_text_or_none(name),
         text=_text_of(content),
         content=_canonical(content),
         summary=isinstance(extra, Mapping) and bool(extra.get("lc_source")),

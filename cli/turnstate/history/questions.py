@@ -103,11 +103,10 @@ def settle(
     was not met. Otherwise the lists alone tell.
     """
     elsewhere = frozenset(
-        row.id
-        for row in line.rows
-        if any(
-            c.source not in ("input", "update") and c.id not in line.index for c in children.get(row.id, ())
-        )
+        parent
+        for parent, rows in children.items()
+        if parent in line.index
+        and any(c.id not in line.index and c.source not in ("input", "update") for c in rows)
     )
     steps = steps_of(line, children, writes)
     if are_complete(line, steps, writes):

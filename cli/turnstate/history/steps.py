@@ -18,6 +18,7 @@ from turnstate_backends.interface import Checkpoint, Write
 ERROR, INTERRUPT, RESUME, NO_WRITES = "__error__", "__interrupt__", "__resume__", "__no_writes__"
 SPECIAL = (ERROR, INTERRUPT, RESUME, "__scheduled__", "__error_source_node__")
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
+_UPDATE_PATH = f"~{INTERRUPT}"
 _INTERNAL = ("__", "branch:", "start:", "join:")
 _ROOT = "__root__"  # the whole state of a graph whose schema is one value (``langgraph.graph.state``)
 
@@ -69,7 +70,7 @@ def is_update_task(write: Write) -> bool:
     Source: ``langgraph.pregel.main.Pregel.update_state``: ``uuid5(UUID(checkpoint["id"]), INTERRUPT)``.
     """
     if write.path:
-        return write.path.startswith(f"~{INTERRUPT}")
+        return write.path.startswith(_UPDATE_PATH)
     try:
         return write.task == str(uuid.uuid5(uuid.UUID(write.checkpoint), INTERRUPT))
     except ValueError:
@@ -132,13 +133,14 @@ def _made_by(
 ) -> tuple[Write, ...] | None:
     if arrival == "input":  # the input waits in ``__start__``; what tasks left on the parent was dropped
         return ()
+    siblings = children.get(parent.id, ())
     if arrival == "update":  # a second update of one parent has the first one's task id
-        updates = sum(1 for c in children.get(parent.id, ()) if c.source == "update")
+        updates = sum(1 for c in siblings if c.source == "update")
         return None if updates > 1 else tuple(w for w in on_parent if is_update_task(w)) or None
-    rivals = [c for c in children.get(parent.id, ()) if c.source not in ("update", "fork", "input")]
-    if arrival != "step" or len(rivals) > 1:
+    rivals = 0 if len(siblings) < 2 else sum(c.source not in ("update", "fork", "input") for c in siblings)
+    if arrival != "step" or rivals > 1:
         return None
-    made = tuple(w for w in on_parent if not is_update_task(w))
+    made = tuple([w for w in on_parent if not is_update_task(w)])
     # A task that came to its end left at least a marker. Where only an interrupt is told of, the run that went
     # on after it was not recorded.
     return made if any(w.channel not in SPECIAL for w in made) else None
@@ -156,6 +158,8 @@ def are_complete(line: Line, steps: Sequence[Step], writes: Mapping[str, Sequenc
         on_parent = writes.get(line.rows[i - 1].id, ())
         if not on_parent:
             return False
+        if [w.idx for w in on_parent] == [*range(len(on_parent))] and len({w.task for w in on_parent}) == 1:
+            continue  # as nearly always: one task, all of its writes
         tasks: dict[str, list[int]] = {}
         for write in on_parent:
             tasks.setdefault(write.task, []).append(write.idx)

@@ -225,6 +225,8 @@ class History:
 
 def _is_own_name(write: Write) -> bool:
     """Whether nothing but the channel's own name was written."""
+    if not 0 < write.value.size - len(write.channel) <= _QUOTES + 3 * len(write.channel):
+        return False  # told without encoding the name: a character takes four bytes at most
     rest = write.value.size - len(write.channel.encode(errors="surrogatepass"))
     return 0 < rest <= _QUOTES and write.value.complete and decode(write.value) == write.channel
 

@@ -292,9 +292,9 @@ class _NamedEntries:
         return {(w.checkpoint, w.task, w.idx): named_entries(w.value) for w in whole}
 
     def _is_cut(self, write: Write) -> bool:
-        if write.value.complete or write.channel == self.history.messages:
-            return False
         if self._channels is not None and write.channel not in self._channels:
+            return False
+        if write.value.complete or write.channel == self.history.messages:
             return False
         try:
             named_entries(write.value)
