@@ -23,7 +23,7 @@ from turnstate.render.listings import id_length, moment_text, total_notes
 from turnstate.render.screen import Screen
 from turnstate.render.tables import CUT, Cell, Column, Style, write_table
 from turnstate.render.text import numbers, one_line, spans
-from turnstate.render.values import json_text, value_text
+from turnstate.render.values import Shared, json_text, value_text
 from turnstate_backends.values import Absent, Stored
 
 if TYPE_CHECKING:
@@ -317,6 +317,16 @@ def _value_fields(version: Logged, shown: Shown) -> Document:
     return {"value": entry["value"] if "value" in entry else jsonable(value), "entry": entry}
 
 
+def _version_text(screen: Screen, version: Logged, shown: Shown, common: Document) -> str:
+    """A version as JSON, with the fields that all have in common. The value of an entry stands in the entry too."""
+    document = common | version_document(version, shown)
+    entry = document.get("entry")
+    if type(entry) is dict and "value" in entry:
+        shared = Shared(entry["value"])
+        document |= {"value": shared, "entry": entry | {"value": shared}}
+    return json_text(document, ascii_only=screen.ascii_only)
+
+
 def gap_document(gap: Gap) -> Document:
     """A gap as a log names it; ``gaps`` tells all about it."""
     return present(
@@ -365,7 +375,7 @@ def log_lines(screen: Screen, log: KeyLog, shown: Shown) -> Iterator[str]:
             if not isinstance(entry, Logged):
                 gaps.append(gap_document(entry))
             else:
-                yield [json_text(version_document(entry, shown), ascii_only=screen.ascii_only)]
+                yield [_version_text(screen, entry, shown, {})]
 
     return document_lines(screen, head(log), "versions", items(), lambda: tail(log, gaps))
 
@@ -413,5 +423,7 @@ def write_lines(screen: Screen, log: KeyLog, shown: Shown) -> None:
     """``turnstate.log/1``, one document per version, and one with ``gap`` per gap where it lies."""
     common = head(log)
     for entry in log:
-        fields = version_document(entry, shown) if isinstance(entry, Logged) else {"gap": gap_document(entry)}
-        screen.data(json_text({**common, **fields}, ascii_only=screen.ascii_only))
+        if isinstance(entry, Logged):
+            screen.data(_version_text(screen, entry, shown, common))
+        else:
+            screen.data(json_text({**common, "gap": gap_document(entry)}, ascii_only=screen.ascii_only))

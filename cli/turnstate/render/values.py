@@ -10,6 +10,8 @@ import base64
 import json
 import math
 from contextlib import suppress
+from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from turnstate.history.jsonform import float_name, jsonable, room_for_depth
@@ -85,8 +87,22 @@ def _quoted(text: str) -> str:
     return json_safe(_QUOTE(text))
 
 
+class Shared:
+    """A part that stands in a document more than once; :func:`json_text` works its text out once."""
+
+    def __init__(self, part: Any) -> None:
+        self.part = part
+
+    @cached_property
+    def text(self) -> Any:
+        """The text, as orjson takes it. Raises ``orjson.JSONEncodeError``."""
+        import orjson
+
+        return orjson.Fragment(orjson.dumps(self.part))
+
+
 def json_text(document: Any, *, ascii_only: bool = False) -> str:
-    """A document of :func:`jsonable` parts on one line of JSON; never ``NaN``, safe to print.
+    """A document of :func:`jsonable` and :class:`Shared` parts on one line of JSON; never ``NaN``, safe to print.
 
     Args:
         document: What to write.
@@ -96,8 +112,9 @@ def json_text(document: Any, *, ascii_only: bool = False) -> str:
 
     if not ascii_only:
         with suppress(orjson.JSONEncodeError):  # a number beyond 64 bits, a lone surrogate, deep nesting
-            return json_safe(orjson.dumps(document).decode())
+            return json_safe(orjson.dumps(document, default=attrgetter("text")).decode())
     with room_for_depth():
-        return json_safe(
-            json.dumps(document, ensure_ascii=ascii_only, allow_nan=False, separators=(",", ":"))
+        plain = json.JSONEncoder(
+            ensure_ascii=ascii_only, allow_nan=False, separators=(",", ":"), default=attrgetter("part")
         )
+        return json_safe(plain.encode(document))
