@@ -24,6 +24,7 @@ from tables import growth, size_effect, table
 
 LARGE_VALUE, SMALL_VALUE = 20 * 1024, 1024
 SIZES = (125, 500)
+LARGE, KEPT = 2000, 500  # turns, and messages of a conversation that is trimmed
 FLEET = 20_000
 
 
@@ -37,11 +38,13 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--walks", type=int, default=3, metavar="N", help="walks of saver.list (default 3)")
     parser.add_argument("--history", action="store_true", help="also walk graph.get_state_history once: slow")
-    parser.add_argument("--large", action="store_true", help="also 2,000 turns: minutes to make, 3 GB")
+    parser.add_argument(
+        "--large", action="store_true", help="also 2,000 turns, all kept and trimmed: minutes to make, 4 GB"
+    )
     parser.add_argument(
         "--fleet", action="store_true", help="also 20,000 threads of 50 checkpoints: minutes to make, 7 GB"
     )
-    parser.add_argument("--only", type=int, metavar="TURNS", help="only the store of so many turns")
+    parser.add_argument("--only", type=int, metavar="TURNS", help="only the stores of so many turns")
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="make the stores there, or use those that are there"
     )
@@ -54,10 +57,11 @@ def _arguments() -> argparse.Namespace:
 def main() -> None:
     """Make the stores, time the commands, print the tables."""
     arguments = _arguments()
-    turns = (*SIZES, 2000) if arguments.large else SIZES
+    turns = (*SIZES, LARGE) if arguments.large else SIZES
     shapes: list[Shape | Fleet] = [*(Shape(each, LARGE_VALUE) for each in turns), Shape(500, SMALL_VALUE)]
+    shapes += [Shape(LARGE, LARGE_VALUE, KEPT)] if arguments.large else []
     if arguments.only is not None:
-        shapes = [Shape(arguments.only, LARGE_VALUE)]
+        shapes = [each for each in shapes if isinstance(each, Shape) and each.turns == arguments.only]
     shapes += [Fleet(FLEET)] if arguments.fleet else []
     with ExitStack() as open_now:
         runner = open_now.enter_context(Runner())
@@ -125,7 +129,9 @@ def _report(runner: Runner, stores: Sequence[Store], arguments: argparse.Namespa
         done[store.shape] = measure(runner, store, runs=arguments.runs, walks=_walks(store, arguments))
         _say(table(done[store.shape]))
     large_values = [
-        each for shape, each in done.items() if isinstance(shape, Shape) and shape.value_bytes == LARGE_VALUE
+        each
+        for shape, each in done.items()
+        if isinstance(shape, Shape) and shape.value_bytes == LARGE_VALUE and shape.kept is None
     ]
     for before, after in pairwise(large_values):
         _say(growth(before, after))
@@ -138,8 +144,9 @@ def _walks(store: Store, arguments: argparse.Namespace) -> dict[str, int]:
     """How often the thread is walked by LangGraph's own means, which takes long."""
     if isinstance(store.shape, Fleet) or store.shape.value_bytes == SMALL_VALUE:
         return {}
-    walks = {"list": arguments.walks, "history": int(arguments.history)}
-    return walks if store.shape.turns <= 500 else {way: min(times, 1) for way, times in walks.items()}
+    if store.shape.turns > SIZES[-1]:  # it takes minutes; get_state_history would also hold tens of GB
+        return {"list": min(arguments.walks, 1)}
+    return {"list": arguments.walks, "history": int(arguments.history)}
 
 
 def _say(lines: Iterator[str]) -> None:
