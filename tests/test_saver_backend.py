@@ -365,6 +365,18 @@ def test_a_module_that_cannot_be_imported_ends_the_command_plainly(
     ]
 
 
+def test_what_the_module_of_a_saver_left_open_is_closed_as_the_program_ends(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "import sqlite3\nfrom langgraph.checkpoint.sqlite import SqliteSaver\n"
+        "log = open('app.log', 'w')\nlog.write('started')\n"
+        "saver = SqliteSaver(sqlite3.connect('store.db', check_same_thread=False))\n"
+        "def logged(): return log\n"  # refers to the module's names, which thereby hold themselves
+    )
+    assert run_process("threads", "--store", "saver:app:saver", cwd=tmp_path).code == 0
+    assert (tmp_path / "app.log").read_text() == "started"
+    assert {path.name for path in tmp_path.glob("store.db*")} == {"store.db"}
+
+
 class OneThreadOnly(InMemorySaver):
     def list(self, config: Any, **asked: Any) -> Iterator[CheckpointTuple]:
         return super().list({"configurable": {**config["configurable"]}}, **asked)
