@@ -6,8 +6,11 @@ processes are real ones. What must be seen is what the standard library sees in 
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import hashlib
+import io
+import mmap
 import os
 import shutil
 import signal
@@ -31,6 +34,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from turnstate_backends import sqlite_files, sqlite_open
 from turnstate_backends.interface import StoreError
 from turnstate_backends.sqlite import SqliteStore, open_sqlite
+from turnstate_backends.sqlite_mapped import Mapping
 
 # What every process here writes with: one checkpoint per call.
 PUT = """
@@ -53,6 +57,8 @@ def say(word):
 def wait():
     sys.stdin.readline()
 """
+
+_MAP_FIXED = 0x10  # of asm-generic/mman.h, which Python's mmap does not name
 
 AWKWARD_NAMES = [
     "two words.db",
@@ -532,6 +538,42 @@ def test_a_large_store_is_read_in_little_memory_and_one_that_is_cut_short_meanwh
         2,
         [f"cannot read {path} in one snapshot | a program wrote to it while it was being read"],
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files are mapped on Linux only")
+def test_memory_that_took_the_place_of_a_mapped_file_is_not_let_go_with_the_file_mapped_elsewhere(
+    folder: Path,
+) -> None:
+    path, size = folder / "store.db", 32 << 20
+    path.touch()
+    os.truncate(path, size)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+
+    def in_memory() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[2]) * mmap.PAGESIZE
+
+    def map_file(stream: io.FileIO) -> int:
+        address: int = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, stream.fileno(), 0)
+        assert len(ctypes.string_at(address, size)) == size
+        return address
+
+    with closing(Mapping(path, os.abort)) as mapping, path.open("rb", buffering=0) as stream:
+        before = in_memory()
+        first = map_file(stream)
+        assert in_memory() - before >= size
+        mapping.trim()
+        assert in_memory() - before < size // 2
+        anew = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED, -1, 0
+        assert libc.mmap(first, size, *anew) == first
+        ctypes.memset(first, ord("x"), size)
+        second = map_file(stream)
+        mapping.trim()
+        assert in_memory() - before < size // 2
+        assert ctypes.string_at(first, size) == b"x" * size
+        for address in (first, second):
+            assert libc.munmap(ctypes.c_void_p(address), ctypes.c_size_t(size)) == 0
 
 
 def test_a_wal_that_was_started_over_while_it_was_read_is_an_error_and_never_a_mixture(folder: Path) -> None:
