@@ -6,10 +6,11 @@ counted, as times would say more of the machine.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, Overwrite, interrupt
 
 from turnstate.history import conversation
 from turnstate.history.met import _common, _overlap
@@ -30,6 +32,10 @@ KEPT = 10
 
 class Replaced(TypedDict):
     messages: list[Any]
+
+
+class Added(TypedDict):
+    messages: Annotated[list[Any], operator.add]
 
 
 def graph(saver: SqliteSaver, schema: Any, answer: Callable[[Any], list[Any]]) -> Any:
@@ -55,6 +61,11 @@ def last_of_it(messages: list[Any]) -> list[Any]:
 def saver(tmp_path: Path) -> Iterator[SqliteSaver]:
     with SqliteSaver.from_conn_string(str(tmp_path / "store.db")) as saver:
         yield saver
+
+
+def questions(tmp_path: Path) -> list[str | None]:
+    with open_store(str(tmp_path / "store.db")) as store:
+        return [turn.question for turn in History(store, "t").turns.turns[1:]]
 
 
 def told(tmp_path: Path) -> tuple[list[str | None], int]:
@@ -135,6 +146,79 @@ def test_a_list_without_reducer_that_client_and_node_write_whole_holds_no_messag
     questions, reads = told(tmp_path)
     assert questions == texts
     assert reads <= 2 * TURNS
+
+
+def without_ids(messages: list[BaseMessage]) -> list[BaseMessage]:
+    return [message.model_copy(update={"id": None}) for message in messages]
+
+
+@pytest.mark.parametrize("schema", [Added, MessagesState])
+@pytest.mark.parametrize("texts", [["a", "b", "c", "d", "e", "f"], ["yes"] * 6])
+@pytest.mark.parametrize("sent", [1, 3, 1000])
+def test_a_list_that_is_sent_back_whole_and_added_to_itself_asks_one_question_a_turn(
+    tmp_path: Path, saver: SqliteSaver, schema: Any, texts: list[str], sent: int
+) -> None:
+    agent = graph(saver, schema, lambda _: [AIMessage("A")])
+    held: list[Any] = []
+    for text in texts:
+        asked = [*without_ids(held[-sent:]), HumanMessage(text)]
+        held = agent.invoke({"messages": asked}, CONFIG)["messages"]
+    assert told(tmp_path)[0] == texts
+
+
+def test_words_of_a_caller_that_repeat_the_last_question_count_where_the_list_is_replaced(
+    tmp_path: Path, saver: SqliteSaver
+) -> None:
+    agent = graph(saver, Replaced, whole)
+    yes = {"role": "user", "content": "yes"}
+    held = agent.invoke({"messages": [yes]}, CONFIG)["messages"]
+    held = agent.invoke(Command(update={"messages": [*held, yes]}, goto="answer"), CONFIG)["messages"]
+    agent.invoke(Command(update={"messages": [yes]}, goto="answer"), CONFIG)
+    assert questions(tmp_path) == ["yes"] * 3
+
+
+@pytest.mark.parametrize(("schema", "kept"), [(Replaced, 1000), (Replaced, 4), (Added, 1000), (Added, 4)])
+@pytest.mark.parametrize("spoken", [True, False])
+def test_an_answer_that_repeats_the_last_question_counts_where_a_node_writes_it_and_only_there(
+    tmp_path: Path, saver: SqliteSaver, schema: Any, kept: int, spoken: bool
+) -> None:
+    count = 0
+
+    def asking(messages: list[Any]) -> Any:
+        nonlocal count
+        said = {"role": "user", "content": interrupt("Sure?")}
+        count += 1
+        new = [*([said] if spoken else []), {"role": "assistant", "content": f"A{count}"}]
+        if schema is Added:
+            return new if kept > len(messages) else Overwrite([*messages, *new][-kept:])
+        return [*messages, *new][-kept:]
+
+    agent = graph(saver, schema, asking)
+    held: list[Any] = []
+    for _ in range(5):
+        yes = {"role": "user", "content": "yes"}
+        agent.invoke({"messages": [*held, yes] if schema is Replaced else [yes]}, CONFIG)
+        held = agent.invoke(Command(resume="yes"), CONFIG)["messages"]
+    assert questions(tmp_path) == ["yes"] * (10 if spoken else 5)
+
+
+def test_a_prompt_that_a_node_adds_again_and_again_is_shown_as_the_nodes_each_time(
+    tmp_path: Path, saver: SqliteSaver
+) -> None:
+    go_on = {"role": "user", "content": "go on"}
+    builder: Any = StateGraph(Added)
+    for name in ("first", "second"):
+        builder.add_node(name, lambda _: {"messages": [{"role": "assistant", "content": "A"}, go_on]})
+    agent = builder.add_edge(START, "first").add_edge("first", "second").compile(checkpointer=saver)
+    for text in ("q1", "go on", "q2"):
+        agent.invoke({"messages": [{"role": "user", "content": text}]}, CONFIG)
+    with open_store(str(tmp_path / "store.db")) as store:
+        findings = History(store, "t").findings
+    assert [question.text for question in findings.questions] == ["q1", "go on", "q2"]
+    assert [(aside.text, aside.by) for aside in findings.asides] == [
+        ("go on", "first"),
+        ("go on", "second"),
+    ] * 3
 
 
 texts = st.lists(st.sampled_from("abc"), max_size=6)

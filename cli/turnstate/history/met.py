@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from turnstate.history.lines import Line
 from turnstate.history.messages import Message, MessageList
 from turnstate_backends.interface import Write
+
+_Part = TypeVar("_Part")
 
 LearnsFrom = Literal["writes", "rows", "lists"]
 """Where ids of messages are learned from: the writes alone; also the rows at which a write told none, where it matters;
@@ -61,6 +63,9 @@ class Met:
         self._unsure: list[int] = []  # rows at which a message got an id that its write does not tell
         self._unsure_contents: set[str] | None = set()  # of these messages; None where one is not known
         self._missed_ids = False  # that it did not learn some may have made a difference
+        self._replaced: bool | None = (
+            None  # what a task writes becomes the list; None while that is not known
+        )
         self._tip = reader.state(line.rows[-1].id)
         humans = [m for m in self._tip or () if m.role == "human" and not m.bare]
         self.assigns_ids = bool(humans) and all(m.id for m in humans)
@@ -130,6 +135,9 @@ class Met:
             and not any(m.id and m.id == later.id for later in humans[i + 1 :])
         ]
         last = brought[-1]
+        if at_input and row is not None and any(m is not last for m in asked) and _are_answered(brought):
+            repeated = {id(m) for m in brought[: self._list_again(brought, row)]}
+            asked = [m for m in asked if id(m) not in repeated]
         if not asked and at_input and last is humans[-1] and (not last.id or last.id not in self._ids):
             asked = [last]
         for m in humans:
@@ -201,13 +209,21 @@ class Met:
         """
         keeps_ids = any(m.id in self._ids for m in humans)
         unknown = [m for m in humans if m.id is None or (m.id not in self._ids and not keeps_ids)]
-        answers = any(m.role in ("ai", "tool") for m in brought[: _last_human(brought)])
         contents = [m.content for m in unknown]
-        if answers:
+        if _are_answered(brought):
             return {id(unknown[i]) for i in _common(contents, self._contents)}
         # Without answers only a list that an input replaces as a whole tells: it begins with the last questions.
         repeated = 0 if self.assigns_ids else _overlap(self._contents, contents, len(contents) - 1)
         return {id(m) for m in unknown[:repeated]}
+
+    def _list_again(self, brought: Sequence[Message], row: int) -> int:
+        """How many messages of an input stand at the end of the list that it met, or are that list: sent once more.
+
+        That list may hold what no question was, a summary of a node's, and the history more than once.
+        """
+        held = self.reader.state(self.line.rows[row - 1].id) or ()
+        old, new = ([(m.role, m.content) for m in messages] for messages in (held, brought))
+        return _overlap(old, new, len(new) - 1)
 
     def after_history(self, added: Sequence[Message]) -> tuple[Sequence[Message], int]:
         """What follows the history, or its end, that a client sent once more at the beginning of what a run added.
@@ -223,17 +239,37 @@ class Met:
                 return added[humans[n] :], n
         return added, 0
 
-    def after_list(self, humans: Sequence[Message]) -> Sequence[Message]:
+    def after_list(self, part: MessageList, humans: Sequence[Message], row: int) -> Sequence[Message]:
         """What follows the list, or its end, that a task wrote once more: it must where no reducer adds to the list.
 
-        Where one does, they were added again, and the tip's list will show it.
+        Args:
+            part: What the task wrote.
+            humans: The human messages of it.
+            row: The row that its step led to.
         """
         counted = [i for i, m in enumerate(humans) if self._counts(m)]
         if self.assigns_ids or not counted:
             return humans
         contents = [humans[i].content for i in counted]
         repeated = _overlap(self._held, contents, len(contents))
-        return humans[counted[repeated - 1] + 1 :] if repeated else humans
+        if not repeated or not (part.replaces or self._became_list(part, row)):
+            return humans
+        return humans[counted[repeated - 1] + 1 :]
+
+    def gained(self, row: int) -> Sequence[Message]:
+        """What follows the list of the row before, or its end, in a row's list."""
+        before, after = (self.reader.state(self.line.rows[i].id) or () for i in (row - 1, row))
+        return after[_overlap([m.raw for m in before], [m.raw for m in after], len(after)) :]
+
+    def _became_list(self, part: MessageList, row: int) -> bool:
+        """Whether a row's list is what a task wrote, and no reducer added this to the list before: asked once."""
+        if self._replaced is not None:
+            return self._replaced
+        before, after = (self.reader.state(self.line.rows[i].id) for i in (row - 1, row))
+        longer = after is not None and len(after) > len(part.messages)
+        if longer or (before and after):
+            self._replaced = not longer
+        return not longer
 
     def _in_order_again(self, humans: Sequence[Message]) -> set[int]:
         """Of a whole list, the messages that stand for questions whose id was not known when they were met."""
@@ -242,8 +278,10 @@ class Met:
         return {id(humans[i]) for i in _common([m.content for m in humans], self._contents)}
 
 
-def _last_human(messages: Sequence[Message]) -> int:
-    return max((i for i, m in enumerate(messages) if m.role == "human"), default=0)
+def _are_answered(messages: Sequence[Message]) -> bool:
+    """Whether an answer stands before the last human message."""
+    last_human = max((i for i, m in enumerate(messages) if m.role == "human"), default=0)
+    return any(m.role in ("ai", "tool") for m in messages[:last_human])
 
 
 def _common(new: Sequence[str], old: Sequence[str]) -> list[int]:
@@ -272,7 +310,7 @@ def _common(new: Sequence[str], old: Sequence[str]) -> list[int]:
     return found
 
 
-def _overlap(old: Sequence[str], new: Sequence[str], most: int) -> int:
+def _overlap(old: Sequence[_Part], new: Sequence[_Part], most: int) -> int:
     """With how many of the last of ``old``, at most so many, ``new`` begins."""
     for i in range(len(old) - min(most, len(old), len(new)), len(old)):
         if old[i] == new[0] and old[i:] == new[: len(old) - i]:

@@ -30,7 +30,7 @@ from turnstate.history.steps import (
 )
 from turnstate_backends.interface import Checkpoint, Write
 from turnstate_backends.payload import decode
-from turnstate_backends.values import Tagged
+from turnstate_backends.values import Stored, Tagged
 
 
 class Question(Struct, frozen=True):
@@ -264,16 +264,20 @@ def _from_nodes(i: int, line: Line, step: Step, met: Met, found: Findings) -> No
         return
     made = {(w.task, w.idx) for w in step.writes}
     written = met.reader.written(line.rows[i - 1].id)
-    parts = [(w, part.messages) for w, part in written if part and (w.task, w.idx) in made]
-    found.removes |= any(m.role == "remove" for _, messages in parts for m in messages)
-    if not any(m.role == "human" for _, messages in parts for m in messages):
+    parts = [(w, part) for w, part in written if part and (w.task, w.idx) in made]
+    found.removes |= any(m.role == "remove" for _, part in parts for m in part.messages)
+    if not any(m.role == "human" for _, part in parts for m in part.messages):
         return
     answered = resumed_tasks(on_parent)
-    for write, messages in parts:
-        humans = met.after_list(
-            [m for m in messages if m.role == "human" and (not m.bare or met.assigns_ids)]
-        )
+    others = 0
+    for write, part in parts:
+        humans = _humans(part.messages, met)
+        if not is_outside(write):
+            all_of_it, humans = humans, met.after_list(part, humans, i)
+            if write.task in answered and not humans and _holds_an_answer(all_of_it, on_parent):
+                humans = _humans(met.gained(i), met)[others:]  # it may repeat the last question's text
         new = met.new(humans, at_input=False, row=i)
+        others += len(new)
         asked = new if is_outside(write) else ()
         if write.task in answered and not asked:
             asked = _in_the_users_words(new, on_parent, found)
@@ -282,19 +286,32 @@ def _from_nodes(i: int, line: Line, step: Step, met: Met, found: Findings) -> No
         found.asides += [Aside(m.text, i, "summary", node_of(write)) for m in humans if m.summary]
 
 
+def _humans(messages: Iterable[Message], met: Met) -> Sequence[Message]:
+    return [m for m in messages if m.role == "human" and (not m.bare or met.assigns_ids)]
+
+
 def _in_the_users_words(
     humans: Sequence[Message], on_parent: Iterable[Write], found: Findings
 ) -> Sequence[Message]:
     """Of the human messages of tasks that were given an answer, those that hold its text; else those without a name,
     which is a guess: a node of the task may have made them."""
     given = [w.value for w in on_parent if w.channel == RESUME]
-    texts = [text for value in given if value.complete for text in _texts_in(decode(value))]
+    texts = _texts_of(given)
     for holds in (operator.eq, operator.contains):
         if in_words := [m for m in humans if any(holds(m.text, text) for text in texts)]:
             return in_words
     nameless = [m for m in humans if not m.name]
     found.perhaps_asked |= bool(nameless) and all(value.complete for value in given)
     return nameless
+
+
+def _holds_an_answer(humans: Iterable[Message], on_parent: Iterable[Write]) -> bool:
+    texts = _texts_of([w.value for w in on_parent if w.channel == RESUME])
+    return any(text in m.text for m in humans for text in texts)
+
+
+def _texts_of(given: Iterable[Stored]) -> Sequence[str]:
+    return [text for value in given if value.complete for text in _texts_in(decode(value))]
 
 
 def _texts_in(value: Any) -> Iterator[str]:
