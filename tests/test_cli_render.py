@@ -20,7 +20,7 @@ from turnstate.render import screen as screens
 from turnstate.render.screen import screen
 from turnstate.render.tables import Cell, Column, plain_lines
 from turnstate.render.text import multi_line, numbers, one_line, second, size, took
-from turnstate.render.values import json_text, value_text
+from turnstate.render.values import Shared, json_text, value_text
 from turnstate_backends.values import Absent, Tagged
 
 HOSTILE = {
@@ -36,6 +36,13 @@ HOSTILE = {
     "\r": "\\r",
     "nul\x00": "nul\\x00",
 }
+
+
+def deep(levels: int) -> Any:
+    value: Any = "end"
+    for _ in range(levels):
+        value = [value]
+    return value
 
 
 @pytest.mark.parametrize(("text", "shown"), HOSTILE.items())
@@ -67,6 +74,19 @@ def test_hostile_text_in_json_is_escaped_and_keeps_its_meaning(text: str, ascii_
     assert json.loads(written)[text if text != "\ud800" else "k"] == [text]
     written.encode("ascii" if ascii_only else "utf-8")
     assert written.isprintable()
+
+
+@pytest.mark.parametrize("value", [[1e22, 55], "Ærø", 2**70, "\ud800", {"deep": deep(300)}])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_a_value_that_stands_in_a_document_twice_is_written_in_both_places(
+    value: Any, ascii_only: bool
+) -> None:
+    shared = Shared(value)
+    written = json_text({"value": shared, "entry": {"seq": 2**65, "value": shared}}, ascii_only=ascii_only)
+    assert json.loads(written) == {"value": value, "entry": {"seq": 2**65, "value": value}}
+    written = json_text({"value": shared, "entry": {"seq": 1, "value": shared}}, ascii_only=ascii_only)
+    assert json.loads(written) == {"value": value, "entry": {"seq": 1, "value": value}}
+    written.encode("ascii" if ascii_only else "utf-8")
 
 
 @pytest.mark.parametrize(
