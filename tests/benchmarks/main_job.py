@@ -9,8 +9,9 @@ import argparse
 import os
 import platform
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import pairwise
@@ -23,7 +24,7 @@ from stores import Shape, postgres_server, postgres_size, postgres_store, sqlite
 from tables import growth, size_effect, table
 
 LARGE_VALUE, SMALL_VALUE = 20 * 1024, 1024
-SIZES = (125, 500)
+QUICK = (125, 500)
 LARGE, KEPT = 2000, 500  # turns, and messages of a conversation that is trimmed
 FLEET = 20_000
 
@@ -34,17 +35,15 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--backend", choices=["sqlite", "postgres"], help="only this one")
     parser.add_argument(
+        "--quick", action="store_true", help="only 125 and 500 turns, and no walk of get_state_history"
+    )
+    parser.add_argument(
+        "--only", choices=[*map(str, (*QUICK, LARGE)), "fleet"], help="only the stores of so many turns"
+    )
+    parser.add_argument(
         "--runs", type=int, default=9, metavar="N", help="pairs of runs per command (default 9)"
     )
     parser.add_argument("--walks", type=int, default=3, metavar="N", help="walks of saver.list (default 3)")
-    parser.add_argument("--history", action="store_true", help="also walk graph.get_state_history once: slow")
-    parser.add_argument(
-        "--large", action="store_true", help="also 2,000 turns, all kept and trimmed: minutes to make, 4 GB"
-    )
-    parser.add_argument(
-        "--fleet", action="store_true", help="also 20,000 threads of 50 checkpoints: minutes to make, 7 GB"
-    )
-    parser.add_argument("--only", type=int, metavar="TURNS", help="only the stores of so many turns")
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="make the stores there, or use those that are there"
     )
@@ -54,15 +53,22 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
+def _shapes(*, quick: bool, only: str | None) -> list[Shape | Fleet]:
+    sizes = QUICK if quick else (*QUICK, LARGE)
+    shapes: list[Shape | Fleet] = [
+        Shape(turns, size) for size in (LARGE_VALUE, SMALL_VALUE) for turns in sizes
+    ]
+    if not quick:
+        shapes += [Shape(LARGE, LARGE_VALUE, KEPT), Fleet(FLEET)]
+    return [
+        each for each in shapes if only in (None, str(each.turns) if isinstance(each, Shape) else "fleet")
+    ]
+
+
 def main() -> None:
     """Make the stores, time the commands, print the tables."""
     arguments = _arguments()
-    turns = (*SIZES, LARGE) if arguments.large else SIZES
-    shapes: list[Shape | Fleet] = [*(Shape(each, LARGE_VALUE) for each in turns), Shape(500, SMALL_VALUE)]
-    shapes += [Shape(LARGE, LARGE_VALUE, KEPT)] if arguments.large else []
-    if arguments.only is not None:
-        shapes = [each for each in shapes if isinstance(each, Shape) and each.turns == arguments.only]
-    shapes += [Fleet(FLEET)] if arguments.fleet else []
+    shapes = _shapes(quick=arguments.quick, only=arguments.only)
     with ExitStack() as open_now:
         runner = open_now.enter_context(Runner())
         if arguments.keep is None:
@@ -75,17 +81,19 @@ def main() -> None:
             open_now.enter_context(postgres_server(arguments.keep and folder)) if with_postgres else None
         )
         _say(_machine(server_url))
+        keep = arguments.keep is not None
         if arguments.backend != "postgres":
-            _report(runner, [_in_sqlite(folder, shape) for shape in shapes], arguments)
+            _report(runner, (_in_sqlite(folder, shape, keep) for shape in shapes), arguments)
         if server_url is not None:
-            keep = arguments.keep is not None
-            stores = [open_now.enter_context(_in_postgres(server_url, shape, keep)) for shape in shapes]
-            _report(runner, stores, arguments)
+            _report(runner, (_in_postgres(server_url, shape, keep) for shape in shapes), arguments)
 
 
-def _in_sqlite(folder: Path, shape: Shape | Fleet) -> Store:
+@contextmanager
+def _in_sqlite(folder: Path, shape: Shape | Fleet, keep: bool) -> Iterator[Store]:
     path = sqlite_fleet(folder, shape) if isinstance(shape, Fleet) else sqlite_store(folder, shape)
-    return Store("SQLite", shape, str(path), path.stat().st_size)
+    yield Store("SQLite", shape, str(path), path.stat().st_size)
+    if not keep:
+        path.unlink()
 
 
 @contextmanager
@@ -123,30 +131,33 @@ def _machine(server_url: str | None) -> Iterator[str]:
     yield ", ".join(versions)
 
 
-def _report(runner: Runner, stores: Sequence[Store], arguments: argparse.Namespace) -> None:
+def _report(
+    runner: Runner, stores: Iterable[AbstractContextManager[Store]], arguments: argparse.Namespace
+) -> None:
+    """Measure one store after the other, each made when it is its turn and dropped afterwards unless it is kept."""
     done: dict[Shape | Fleet, Measured] = {}
-    for store in stores:
-        done[store.shape] = measure(runner, store, runs=arguments.runs, walks=_walks(store, arguments))
+    for made in stores:
+        with made as store:
+            walks = _walks(store, arguments)
+            done[store.shape] = measure(runner, store, runs=arguments.runs, walks=walks)
         _say(table(done[store.shape]))
-    large_values = [
-        each
-        for shape, each in done.items()
-        if isinstance(shape, Shape) and shape.value_bytes == LARGE_VALUE and shape.kept is None
-    ]
-    for before, after in pairwise(large_values):
-        _say(growth(before, after))
-    pair = [done.get(Shape(500, value_bytes)) for value_bytes in (SMALL_VALUE, LARGE_VALUE)]
-    if pair[0] and pair[1]:
-        _say(size_effect(pair[0], pair[1]))
+    whole = [each for shape, each in done.items() if isinstance(shape, Shape) and shape.kept is None]
+    for before, after in pairwise(whole):
+        if before.store.shape.value_bytes == after.store.shape.value_bytes:
+            _say(growth(before, after))
+    for large in whole:
+        small = done.get(replace(large.store.shape, value_bytes=SMALL_VALUE))
+        if small and small is not large:
+            _say(size_effect(small, large))
 
 
 def _walks(store: Store, arguments: argparse.Namespace) -> dict[str, int]:
     """How often the thread is walked by LangGraph's own means, which takes long."""
     if isinstance(store.shape, Fleet) or store.shape.value_bytes == SMALL_VALUE:
         return {}
-    if store.shape.turns > SIZES[-1]:  # it takes minutes; get_state_history would also hold tens of GB
+    if store.shape.turns == LARGE:  # it takes minutes; get_state_history would also hold tens of GB
         return {"list": min(arguments.walks, 1)}
-    return {"list": arguments.walks, "history": int(arguments.history)}
+    return {"list": arguments.walks, "history": int(not arguments.quick)}
 
 
 def _say(lines: Iterator[str]) -> None:
