@@ -153,17 +153,47 @@ def without_ids(messages: list[BaseMessage]) -> list[BaseMessage]:
 
 
 @pytest.mark.parametrize("schema", [Added, MessagesState])
-@pytest.mark.parametrize("texts", [["a", "b", "c", "d", "e", "f"], ["yes"] * 6])
+@pytest.mark.parametrize(
+    "texts", [["a", "b", "c", "d", "e", "f"], ["yes"] * 6, ["no", "no", "yes", "no", "no"]]
+)
 @pytest.mark.parametrize("sent", [1, 3, 1000])
+@pytest.mark.parametrize("answer", ["A", "A" * 1000])
 def test_a_list_that_is_sent_back_whole_and_added_to_itself_asks_one_question_a_turn(
-    tmp_path: Path, saver: SqliteSaver, schema: Any, texts: list[str], sent: int
+    tmp_path: Path, saver: SqliteSaver, schema: Any, texts: list[str], sent: int, answer: str
 ) -> None:
-    agent = graph(saver, schema, lambda _: [AIMessage("A")])
+    agent = graph(saver, schema, lambda _: [AIMessage(answer)])
     held: list[Any] = []
     for text in texts:
         asked = [*without_ids(held[-sent:]), HumanMessage(text)]
         held = agent.invoke({"messages": asked}, CONFIG)["messages"]
-    assert told(tmp_path)[0] == texts
+    assert questions(tmp_path) == texts
+
+
+@pytest.mark.parametrize("answer", ["A", "A" * 3000])
+def test_questions_asked_together_count_each_also_where_their_texts_were_asked_before(
+    tmp_path: Path, saver: SqliteSaver, answer: str
+) -> None:
+    agent = graph(saver, Replaced, lambda messages: [*messages, {"role": "assistant", "content": answer}])
+    held: list[Any] = []
+    together = [["no"], ["yes", "no"], ["no", "no", "yes"], ["yes", "yes"], ["no"]]
+    for texts in together:
+        asked = [{"role": "user", "content": text} for text in texts]
+        held = agent.invoke({"messages": [*held[-3:], *asked]}, CONFIG)["messages"]
+    assert questions(tmp_path) == [text for texts in together for text in texts]
+
+
+@pytest.mark.parametrize("lost", ["q1", None])
+def test_what_a_node_adds_to_the_words_of_a_caller_is_no_question_also_where_write_rows_are_lost(
+    tmp_path: Path, saver: SqliteSaver, lost: str | None
+) -> None:
+    agent = graph(saver, MessagesState, lambda _: [HumanMessage("a note"), AIMessage("A")])
+    agent.invoke({"messages": [HumanMessage("q1")]}, CONFIG)
+    agent.invoke(Command(update={"messages": [HumanMessage("q2")]}, goto="answer"), CONFIG)
+    agent.invoke({"messages": [HumanMessage("q3")]}, CONFIG)
+    if lost:
+        saver.conn.execute("DELETE FROM writes WHERE rowid = (SELECT min(rowid) FROM writes)")
+        saver.conn.commit()
+    assert questions(tmp_path) == ["q1", "q2", "q3"]
 
 
 def test_words_of_a_caller_that_repeat_the_last_question_count_where_the_list_is_replaced(

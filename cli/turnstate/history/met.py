@@ -7,7 +7,7 @@ turns: :mod:`turnstate.history.questions` walks the line and says what came from
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, Protocol, TypeVar
 
 from turnstate.history.lines import Line
@@ -121,32 +121,36 @@ class Met:
             whole: They are the whole list, not what was added to it.
             waiting: They are in no list yet.
         """
-        humans = [m for m in brought if self._counts(m)]
+        # By position: messages of equal payloads may be one object.
+        humans = [i for i, m in enumerate(brought) if self._counts(m)]
         if not humans:
             return []
-        if any(m.id and m.id not in self._ids for m in humans) and self._may_be_met(brought, at_input):
+        ids = {brought[i].id: i for i in humans}  # of each id the last
+        if any(id and id not in self._ids for id in ids) and self._may_be_met(brought, at_input):
             self._learn()
-        again = self._in_order_again(humans) if whole else self._sent_again(brought, humans)
-        asked = [
-            m
-            for i, m in enumerate(humans)
-            if self._is_new(m, at_input)
-            and id(m) not in again
-            and not any(m.id and m.id == later.id for later in humans[i + 1 :])
+        again = self._in_order_again(brought, humans) if whole else self._sent_again(brought, humans)
+        last = len(brought) - 1
+        fresh = [
+            i
+            for i in humans
+            if self._is_new(brought[i], at_input) and (not brought[i].id or ids[brought[i].id] == i)
         ]
-        last = brought[-1]
-        if at_input and row is not None and any(m is not last for m in asked) and _are_answered(brought):
-            repeated = {id(m) for m in brought[: self._list_again(brought, row)]}
-            asked = [m for m in asked if id(m) not in repeated]
-        if not asked and at_input and last is humans[-1] and (not last.id or last.id not in self._ids):
-            asked = [last]
-        for m in humans:
+        news = [i for i in fresh if i not in again]
+        answered = _last_answer(brought) if at_input and row is not None else 0
+        if answered and (any(i != last for i in news) or any(i >= answered for i in again)):
+            held = self._list_again(brought, row or 0)
+            news = [i for i in fresh if i >= held and (i not in again or (held and i >= answered))]
+        if not news and at_input and last == humans[-1] and brought[last].id not in self._ids:
+            news = [last]
+        for i in humans:
+            m = brought[i]
             if m.id:
                 self._ids[m.id] = m.content
             else:
                 self._nameless = True
                 if row is not None and self.assigns_ids:
                     self.unsure_of(row, m.content)
+        asked = [brought[i] for i in news]
         self._contents += [m.content for m in asked]
         self._held += [] if waiting else [m.content for m in asked]
         return asked
@@ -202,19 +206,23 @@ class Met:
         self._unsure.clear()
         self._unsure_contents = set()
 
-    def _sent_again(self, brought: Sequence[Message], humans: Sequence[Message]) -> set[int]:
-        """Of messages without known ids, those that repeat the history (by ``id()``).
+    def _sent_again(self, brought: Sequence[Message], humans: Sequence[int]) -> Collection[int]:
+        """Of messages without known ids, those that repeat the history (positions).
 
         A reducer, or the client, may have given the repeated ones new ids; not where some come with the ids they had.
         """
-        keeps_ids = any(m.id in self._ids for m in humans)
-        unknown = [m for m in humans if m.id is None or (m.id not in self._ids and not keeps_ids)]
-        contents = [m.content for m in unknown]
-        if _are_answered(brought):
-            return {id(unknown[i]) for i in _common(contents, self._contents)}
+        ids = [brought[i].id for i in humans]
+        keeps_ids = any(id in self._ids for id in ids)
+        unknown = [
+            i
+            for i, id in zip(humans, ids, strict=True)
+            if id is None or (id not in self._ids and not keeps_ids)
+        ]
+        contents = [brought[i].content for i in unknown]
+        if _last_answer(brought):
+            return {unknown[i] for i in _common(contents, self._contents)}
         # Without answers only a list that an input replaces as a whole tells: it begins with the last questions.
-        repeated = 0 if self.assigns_ids else _overlap(self._contents, contents, len(contents) - 1)
-        return {id(m) for m in unknown[:repeated]}
+        return unknown[: 0 if self.assigns_ids else _overlap(self._contents, contents, len(contents) - 1)]
 
     def _list_again(self, brought: Sequence[Message], row: int) -> int:
         """How many messages of an input stand at the end of the list that it met, or are that list: sent once more.
@@ -271,17 +279,17 @@ class Met:
             self._replaced = not longer
         return not longer
 
-    def _in_order_again(self, humans: Sequence[Message]) -> set[int]:
+    def _in_order_again(self, brought: Sequence[Message], humans: Sequence[int]) -> Collection[int]:
         """Of a whole list, the messages that stand for questions whose id was not known when they were met."""
         if not self._nameless:
-            return set()
-        return {id(humans[i]) for i in _common([m.content for m in humans], self._contents)}
+            return ()
+        return {humans[i] for i in _common([brought[i].content for i in humans], self._contents)}
 
 
-def _are_answered(messages: Sequence[Message]) -> bool:
-    """Whether an answer stands before the last human message."""
+def _last_answer(messages: Sequence[Message]) -> int:
+    """Where the last answer before the last human message ends; 0 where there is none."""
     last_human = max((i for i, m in enumerate(messages) if m.role == "human"), default=0)
-    return any(m.role in ("ai", "tool") for m in messages[:last_human])
+    return max((i + 1 for i, m in enumerate(messages[:last_human]) if m.role in ("ai", "tool")), default=0)
 
 
 def _common(new: Sequence[str], old: Sequence[str]) -> list[int]:

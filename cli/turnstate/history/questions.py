@@ -253,12 +253,14 @@ def _from_nodes(i: int, line: Line, step: Step, met: Met, found: Findings) -> No
     on_parent = met.reader.on(line.rows[i - 1].id)
     if step.writes is None:
         asked: Sequence[Message] = ()
+        rest = (
+            _added(i, line, met.reader) if any(map(is_outside, on_parent)) or resumed_tasks(on_parent) else ()
+        )
         if any(is_outside(w) and w.channel != RESUME for w in on_parent):
-            asked = met.new(_added(i, line, met.reader), at_input=False)
-        elif resumed_tasks(on_parent):
-            asked = _in_the_users_words(
-                met.new(_added(i, line, met.reader), at_input=False), on_parent, found
-            )
+            said, rest = _by_caller(rest, met.reader.written(line.rows[i - 1].id))
+            asked = met.new(said, at_input=False)
+        if rest and resumed_tasks(on_parent):
+            asked = [*asked, *_in_the_users_words(met.new(rest, at_input=False), on_parent, found)]
         found.questions += [Question(m.text, i, i) for m in asked]
         met.unsure_of(i)
         return
@@ -351,6 +353,17 @@ def _added(i: int, line: Line, reader: MessageReader) -> Sequence[Message]:
         else:
             added.append(message)
     return added or after[-1:]
+
+
+def _by_caller(
+    added: Sequence[Message], written: Sequence[tuple[Write, MessageList | None]]
+) -> tuple[Sequence[Message], Sequence[Message]]:
+    """Of what the list gained, what a caller wrote, all of it where that cannot be read; and what tasks did."""
+    lists = [part for write, part in written if is_outside(write)]
+    if not lists or None in lists:
+        return added, ()
+    said = {m.content for part in lists if part for m in part.messages}
+    return [m for m in added if m.content in said], [m for m in added if m.content not in said]
 
 
 def _lacks(i: int, line: Line, reader: MessageReader) -> bool:
