@@ -52,7 +52,7 @@ def instance(
     return Tagged(name, shown)
 
 
-@lru_cache(maxsize=256)  # of a conversation's messages it is asked once each
+@lru_cache(maxsize=256)  # asked once for each message of a conversation
 def is_secret(name: str) -> bool:
     """Whether a class of this name keeps its content from being shown (pydantic's ``Secret*``)."""
     name = name.split("[", 1)[0].rpartition(".")[2]

@@ -186,7 +186,7 @@ class Layout(Struct, frozen=True):
         if stored is None:
             return _NO_METADATA
         if self.codec == "utf-8":
-            try:
+            try:  # of every row: to suppress an error would take longer than to parse
                 return parsed(stored)
             except (MsgspecError, UnicodeDecodeError):  # SQLite takes more for JSON than is
                 pass
@@ -233,7 +233,7 @@ class SqliteStore(Store):
         if pattern is not None:
             wanted = "matches_pattern(CAST(t AS BLOB))"
             self._database.define("matches_pattern", lambda stored: fnmatchcase(decode(stored), pattern))
-        recent = self._keys(_RECENT_THREADS, -1 if limit is None else limit, wanted=wanted)
+        recent = self._scattered(_RECENT_THREADS, -1 if limit is None else limit, wanted=wanted)
         rows = (self._thread(thread_id) for (thread_id,) in list(recent))
         return [row for row in rows if row]
 
@@ -241,7 +241,7 @@ class SqliteStore(Store):
         decode = self._layout.decode
         spaces = sorted(
             (decode(ns), int(rows), decode(first), decode(last))
-            for ns, rows, first, last in self._keys(_NAMESPACES, thread)
+            for ns, rows, first, last in self._scattered(_NAMESPACES, thread)
         )
         if not spaces:
             return None
@@ -251,7 +251,7 @@ class SqliteStore(Store):
         """Every checkpoint of one namespace. The state is walked over on disk, never loaded."""
         text, fields = _Texts(self._layout), self._layout.fields
         place = self._of(thread, ns)
-        ((count,),) = self._keys(_UP_TO_MANY, *place)
+        ((count,),) = self._scattered(_UP_TO_MANY, *place)
         self._database.has_chains = count == _MANY
         for checkpoint, parent, encrypted, metadata in self._rows(_METADATA, *place):
             source, step, run_id, counters = fields(metadata)
@@ -262,7 +262,7 @@ class SqliteStore(Store):
                 step=step_of(step),
                 run_id=run_id if isinstance(run_id, str) else None,
                 delta_channels=tuple(counters) if isinstance(counters, dict) else (),
-                delta_updates=delta_updates(counters) if counters else (),
+                delta_updates=delta_updates(counters),
                 encrypted=bool(encrypted),
             )
 
@@ -289,7 +289,7 @@ class SqliteStore(Store):
         if head and self._layout.writes_have_rowid:
             part = _SHORT_OR_ROWID
         text, opens = _Texts(self._layout), opened and has_key()
-        read = self._rows if head is None else self._keys
+        read = self._rows if head is None else self._scattered
         for checkpoint, task, path, idx, channel, type_, size, data in read(sql, *parameters, payload=part):
             type_text = None if type_ is None else text[type_]
             if head and isinstance(data, int):
@@ -297,12 +297,12 @@ class SqliteStore(Store):
                 data = self._database.head_of_blob("writes", "value", data, amount)
             value = Stored(type_text, data or b"", size)
             yield Write(
-                text[checkpoint],
-                text[task],
-                text[path],
-                idx,
-                text[channel],
-                unsealed(value, head) if opened else value,
+                checkpoint=text[checkpoint],
+                task=text[task],
+                path=text[path],
+                idx=idx,
+                channel=text[channel],
+                value=unsealed(value, head) if opened else value,
             )
 
     def versions(self, thread: str, ns: str, checkpoints: Collection[str]) -> Mapping[str, Mapping[str, str]]:
@@ -425,8 +425,8 @@ class SqliteStore(Store):
     def _of(self, thread: str, ns: str) -> tuple[bytes, bytes]:
         return self._layout.encode(thread), self._layout.encode(ns)
 
-    def _keys(self, sql: str, *parameters: Any, **parts: str) -> Iterator[tuple[Any, ...]]:
-        return self._database.rows(sql.format(**self._tables, **parts), parameters, by_index=True)
+    def _scattered(self, sql: str, *parameters: Any, **parts: str) -> Iterator[tuple[Any, ...]]:
+        return self._database.rows(sql.format(**self._tables, **parts), parameters, scattered=True)
 
     def _rows(self, sql: str, *parameters: Any, **parts: str) -> Iterator[tuple[Any, ...]]:
         return self._database.rows(sql.format(**self._tables, **parts), parameters)

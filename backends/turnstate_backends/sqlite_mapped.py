@@ -14,6 +14,7 @@ from typing import Any
 
 _MOST = 20 << 20  # bytes of mapped files that may stay in memory
 _OWN, _MAPS = Path("/proc/self/statm"), Path("/proc/self/maps")
+_LINKS = Path("/proc/self/map_files")
 _DONTNEED = (
     4  # MADV_DONTNEED of asm-generic/mman-common.h: pages go, and come back from the file when touched
 )
@@ -52,7 +53,7 @@ class Mapping:
         """Let go of the pages when they have become many; safe at any time."""
         if self._shared() <= self._limit:
             return
-        if not self._mapped or not all(map(self._is_mapped, self._mapped)):
+        if not self._mapped or not all(map(self._is_there_still, self._mapped)):
             self._mapped = tuple(self._ranges())
         for start, end in self._mapped:
             self._advise(start, end - start, _DONTNEED)
@@ -66,10 +67,10 @@ class Mapping:
         """Pages of files that count as this process's memory (``proc(5)``, statm)."""
         return int(os.pread(self._statm, 128, 0).split()[2])
 
-    def _is_mapped(self, addresses: tuple[int, int]) -> bool:
+    def _is_there_still(self, addresses: tuple[int, int]) -> bool:
         """Whether just these addresses are the file still: to ask costs a twentieth of looking for them."""
         try:
-            return Path("/proc/self/map_files/{:x}-{:x}".format(*addresses)).readlink() == self._file
+            return (_LINKS / "{:x}-{:x}".format(*addresses)).readlink() == self._file
         except OSError:
             return False
 

@@ -81,18 +81,18 @@ class Database:
         self._since_trim = 0
 
     def rows(
-        self, sql: str, parameters: Sequence[Any] = (), *, by_index: bool = False
+        self, sql: str, parameters: Sequence[Any] = (), *, scattered: bool = False
     ) -> Iterator[tuple[Any, ...]]:
         """Rows of one query, as they are read. Raises :class:`StoreError`.
 
         Args:
             sql: The query.
             parameters: Its parameters.
-            by_index: It looks at many places and takes little of each: mapped, more would come with each of them, and
-                all would stay in memory until the first row.
+            scattered: It takes little from each of many places. Mapped, pages around each would come with it, and where
+                many are looked at for one row, all would stay in memory until then.
         """
         with _plainly(self.name):
-            self._map(self.has_chains and not by_index)
+            self._map(self.has_chains and not scattered)
             try:
                 yield from self._trimmed(self.connection.execute(sql, tuple(parameters)))
             except apsw.Error:

@@ -46,7 +46,7 @@ class Shape:
     Attributes:
         turns: Questions asked in its one thread; four checkpoints each.
         value_bytes: Bytes of the value that each turn rewrites, as stored.
-        kept: The conversation keeps so many messages, even: the node that answers removes the oldest, as LangGraph's
+        kept: The conversation keeps so many messages, an even number: the node that answers removes the oldest, as LangGraph's
             documentation does it. All when None.
     """
 

@@ -92,10 +92,10 @@ def _equal_by_parts(old: Stored, new: Stored) -> bool | None:
         before, now = cut(old), cut(new)
         if before is None or now is None:
             return None
+        if before.keys() != now.keys():
+            return False
         shortest_first = sorted(before.items(), key=lambda item: item[1].size)
-        return before.keys() == now.keys() and all(
-            equal_parts(part, now[name]) for name, part in shortest_first
-        )
+        return all(equal_parts(part, now[name]) for name, part in shortest_first)
     except (heads.Unreadable, heads.Cut, ValueError):
         return None
 
