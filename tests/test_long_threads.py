@@ -7,6 +7,8 @@ counted, as times would say more of the machine.
 from __future__ import annotations
 
 import operator
+import random
+import time
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
@@ -196,6 +198,32 @@ def test_what_a_node_adds_to_the_words_of_a_caller_is_no_question_also_where_wri
     assert questions(tmp_path) == ["q1", "q2", "q3"]
 
 
+def test_of_a_list_that_a_node_summarises_only_the_summary_is_the_nodes(
+    tmp_path: Path, saver: SqliteSaver
+) -> None:
+    def summarised(messages: list[Any]) -> list[Any]:
+        if len(messages) < 6:
+            return whole(messages)
+        return whole([{"role": "user", "content": f"so far: {messages[-5]['content']}"}, *messages[-3:]])
+
+    agent = graph(saver, Replaced, summarised)
+    held: list[Any] = []
+    for text in ("q1", "q2", "q3", "q4", "q5"):
+        held = agent.invoke({"messages": [*held, {"role": "user", "content": text}]}, CONFIG)["messages"]
+    with open_store(str(tmp_path / "store.db")) as store:
+        findings = History(store, "t").findings
+    assert [question.text for question in findings.questions] == ["q1", "q2", "q3", "q4", "q5"]
+    assert [aside.text for aside in findings.asides] == ["so far: q2", "so far: q3"]
+
+
+def test_a_long_history_of_few_texts_without_its_first_messages_is_told_in_moments() -> None:
+    old = random.Random(0).choices(["yes", "no"], k=5_000)
+    before = time.process_time()
+    found = _common([*old[400:], "new"], old)
+    assert time.process_time() - before < 2  # a table of both by each other takes five
+    assert found == [*range(4_600)]
+
+
 def test_words_of_a_caller_that_repeat_the_last_question_count_where_the_list_is_replaced(
     tmp_path: Path, saver: SqliteSaver
 ) -> None:
@@ -205,6 +233,20 @@ def test_words_of_a_caller_that_repeat_the_last_question_count_where_the_list_is
     held = agent.invoke(Command(update={"messages": [*held, yes]}, goto="answer"), CONFIG)["messages"]
     agent.invoke(Command(update={"messages": [yes]}, goto="answer"), CONFIG)
     assert questions(tmp_path) == ["yes"] * 3
+
+
+def test_a_list_that_a_caller_writes_whole_with_a_question_asks_this_alone(
+    tmp_path: Path, saver: SqliteSaver
+) -> None:
+    def noted(messages: list[Any]) -> list[Any]:
+        return [{"role": "user", "content": "a note"}, *whole(messages)[-4:]]
+
+    agent = graph(saver, Replaced, noted)
+    held: list[Any] = []
+    for text in ("q1", "q2", "q3", "q4"):
+        asked = {"messages": [*held, {"role": "user", "content": text}]}
+        held = agent.invoke(Command(update=asked, goto="answer") if held else asked, CONFIG)["messages"]
+    assert questions(tmp_path) == ["q1", "q2", "q3", "q4"]
 
 
 @pytest.mark.parametrize(("schema", "kept"), [(Replaced, 1000), (Replaced, 4), (Added, 1000), (Added, 4)])

@@ -138,7 +138,7 @@ class Met:
         news = [i for i in fresh if i not in again]
         answered = _last_answer(brought) if at_input and row is not None else 0
         if answered and (any(i != last for i in news) or any(i >= answered for i in again)):
-            held = self._list_again(brought, row or 0)
+            held = self.list_again(brought, row or 0)
             news = [i for i in fresh if i >= held and (i not in again or (held and i >= answered))]
         if not news and at_input and last == humans[-1] and brought[last].id not in self._ids:
             news = [last]
@@ -224,12 +224,12 @@ class Met:
         # Without answers only a list that an input replaces as a whole tells: it begins with the last questions.
         return unknown[: 0 if self.assigns_ids else _overlap(self._contents, contents, len(contents) - 1)]
 
-    def _list_again(self, brought: Sequence[Message], row: int) -> int:
-        """How many messages of an input stand at the end of the list that it met, or are that list: sent once more.
+    def list_again(self, brought: Sequence[Message], row: int) -> int:
+        """How many messages of a caller's stand at the end of the list that they met, or are that list: sent once more.
 
         That list may hold what no question was, a summary of a node's, and the history more than once.
         """
-        held = self.reader.state(self.line.rows[row - 1].id) or ()
+        held = (self.reader.state(self.line.rows[row - 1].id) or ()) if len(brought) > 1 else ()
         old, new = ([(m.role, m.content) for m in messages] for messages in (held, brought))
         return _overlap(old, new, len(new) - 1)
 
@@ -248,7 +248,7 @@ class Met:
         return added, 0
 
     def after_list(self, part: MessageList, humans: Sequence[Message], row: int) -> Sequence[Message]:
-        """What follows the list, or its end, that a task wrote once more: it must where no reducer adds to the list.
+        """What a task wrote besides the list, or its end, that it wrote once more: it must where no reducer adds to it.
 
         Args:
             part: What the task wrote.
@@ -260,9 +260,22 @@ class Met:
             return humans
         contents = [humans[i].content for i in counted]
         repeated = _overlap(self._held, contents, len(contents))
-        if not repeated or not (part.replaces or self._became_list(part, row)):
+        if not repeated and set(self._held).isdisjoint(contents):
             return humans
-        return humans[counted[repeated - 1] + 1 :]
+        if not (part.replaces or self._became_list(part, row)):
+            return humans
+        if repeated:
+            return humans[counted[repeated - 1] + 1 :]
+        # Something of the task's own, as a summary, stands before what it kept.
+        before = self.reader.state(self.line.rows[row - 1].id) or ()
+        held = Counter(m.content for m in before if self._counts(m))
+        rest = []
+        for m in humans:
+            if held[m.content]:
+                held[m.content] -= 1
+            else:
+                rest.append(m)
+        return rest
 
     def gained(self, row: int) -> Sequence[Message]:
         """What follows the list of the row before, or its end, in a row's list."""
@@ -302,19 +315,28 @@ def _common(new: Sequence[str], old: Sequence[str]) -> list[int]:
     while start < min(len(a), len(b)) and a[start] == b[start]:
         start += 1
     found, places, a, b = places[:start], places[start:], a[start:], b[start:]
-    best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
-    for i in reversed(range(len(a))):
-        for j in reversed(range(len(b))):
-            best[i][j] = best[i + 1][j + 1] + 1 if a[i] == b[j] else max(best[i + 1][j], best[i][j + 1])
-    i = j = 0
-    while i < len(a) and j < len(b):
-        if a[i] == b[j]:
+    # Of each end of ``a`` the longest with an end of ``b`` is the number of bits set below that end's length: H. Hyyrö,
+    # "Bit-parallel LCS-length computation revisited" (2004). A table of numbers takes seconds for a long history.
+    places_in_b: dict[str, int] = {}
+    for i, content in enumerate(reversed(b)):
+        places_in_b[content] = places_in_b.get(content, 0) | 1 << i
+    every = (1 << len(b)) - 1
+    rest, ends = every, [0]
+    for content in reversed(a):
+        matches = rest & places_in_b.get(content, 0)
+        rest = ((rest + matches) | (rest - matches)) & every
+        ends.append(every & ~rest)
+
+    def best(i: int, j: int) -> int:
+        return (ends[len(a) - i] & ((1 << (len(b) - j)) - 1)).bit_count()
+
+    j, left = 0, best(0, 0)
+    for i, content in enumerate(a):
+        if not left:
+            break
+        if content in b[j:] and best(i + 1, b.index(content, j) + 1) == left - 1:
             found.append(places[i])
-            i, j = i + 1, j + 1
-        elif best[i][j + 1] >= best[i + 1][j]:
-            j += 1
-        else:
-            i += 1
+            j, left = b.index(content, j) + 1, left - 1
     return found
 
 

@@ -274,7 +274,9 @@ def _from_nodes(i: int, line: Line, step: Step, met: Met, found: Findings) -> No
     others = 0
     for write, part in parts:
         humans = _humans(part.messages, met)
-        if not is_outside(write):
+        if is_outside(write) and not met.assigns_ids:
+            humans = _humans(part.messages[met.list_again(part.messages, i) :], met)
+        elif not is_outside(write):
             all_of_it, humans = humans, met.after_list(part, humans, i)
             if write.task in answered and not humans and _holds_an_answer(all_of_it, on_parent):
                 humans = _humans(met.gained(i), met)[others:]  # it may repeat the last question's text
