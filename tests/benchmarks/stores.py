@@ -46,8 +46,8 @@ class Shape:
     Attributes:
         turns: Questions asked in its one thread; four checkpoints each.
         value_bytes: Bytes of the value that each turn rewrites, as stored.
-        kept: The conversation keeps so many messages, an even number: the node that answers removes the oldest, as LangGraph's
-            documentation does it. All when None.
+        kept: The conversation keeps so many messages, an even number: the node that answers removes the oldest, as
+            LangGraph's documentation does it. All when None.
     """
 
     turns: int
