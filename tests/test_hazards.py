@@ -642,3 +642,24 @@ def test_a_text_asked_again_counts_where_the_client_changes_what_stands_before_i
     if not writes_kept:
         change(path, "DELETE FROM writes")
     assert questions(path) == texts
+
+
+def test_writes_of_parallel_tasks_whose_numbers_only_together_lack_none_are_not_complete(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        builder = (
+            StateGraph(State).add_node("a", answer).add_node("b", lambda state: {"x": f"x{asked(state)}"})
+        )
+        builder.add_node("c", lambda state: {"by": ["c"], "tool_state": {"k": asked(state)}})
+        builder.add_edge(START, "a").add_edge("a", "b").add_edge("a", "c")
+        graph = builder.compile(checkpointer=saver)
+        for number in (1, 2, 3):
+            graph.invoke({"messages": [HumanMessage(f"q{number}")]}, CONFIG)
+    # of turn 2, what c wrote first: what is left of its step is number 0 of b and number 1 of c
+    change(
+        path,
+        "DELETE FROM writes WHERE rowid = (SELECT rowid FROM writes WHERE channel = 'by' LIMIT 1 OFFSET 1)",
+    )
+    assert shown(path, "by", 3).turns_written == (1, 2, 3)

@@ -7,9 +7,18 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, HumanMessageChunk
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Overwrite
 
 import mutations
-from turnstate.history.messages import CLASSES, _message, _Spoken, of_plain
+from turnstate.history.messages import (
+    CLASSES,
+    NotMessages,
+    _message,
+    _Spoken,
+    of_plain,
+    read_after,
+    read_messages,
+)
 from turnstate_backends import heads
 from turnstate_backends.payload import decode
 from turnstate_backends.values import Stored
@@ -68,3 +77,32 @@ def test_a_damaged_human_message_is_read_as_decoding_it_gives(seed: int) -> None
         by_fields += heads.fields_of(held, _Spoken) is not None
         assert _message(held) == of_plain(decode(held), held.data)
     assert by_fields > 200
+
+
+LISTS: list[Any] = [
+    ["user"],
+    ["user", "hi"],
+    ["user", "hi", "there"],
+    [HumanMessage("a", id="1")],
+    [HumanMessage("a", id="1"), AIMessage("b", id="2")],
+    [HumanMessage("a", id="1"), AIMessage("b", id="2"), HumanMessage("a", id="3")],
+    [AIMessage("b", id="2"), HumanMessage("a", id="3"), {"role": "user", "content": "c"}],
+    Overwrite([HumanMessage("a", id="1")]),
+    HumanMessage("a", id="1"),
+    [],
+    {"content": "no list"},
+]
+
+
+@pytest.mark.parametrize("old", LISTS)
+@pytest.mark.parametrize("new", LISTS)
+def test_a_list_read_after_another_is_what_it_is_alone(old: Any, new: Any) -> None:
+    before, after = stored(old), stored(new)
+    assert read_after(after, before, read_messages(before)) == read_messages(after)
+
+
+def test_the_same_bytes_of_another_type_are_another_list() -> None:
+    text = b'["a"]'
+    before = Stored("json", text, len(text))
+    with pytest.raises(NotMessages):
+        read_after(Stored("msgpack", text, len(text)), before, read_messages(before))

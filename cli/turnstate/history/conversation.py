@@ -1,7 +1,7 @@
 """The message channel of a thread, read from a store as far as the rule for questions asks.
 
 Implements :class:`turnstate.history.questions.MessageReader`: small write rows first, whole payloads only where
-their heads do not tell, message lists one at a time.
+their heads do not tell, of the message lists two at a time and the latest of each kind to compare the next with.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def read_after(stored: Stored, old: Stored, messages: MessageList) -> MessageLis
         tail = heads.appended(old, stored)
     except heads.Unreadable:
         tail = None
-    if tail is not None and not messages.replaces:
+    if tail is not None and len(messages.messages) + len(tail) != 2:  # two texts can be a pair
         return MessageList(messages.messages + tuple(_message(part) for part in tail))
     return read_messages(stored, {message.raw: message for message in messages.messages})
 

@@ -63,9 +63,8 @@ class Met:
         self._unsure: list[int] = []  # rows at which a message got an id that its write does not tell
         self._unsure_contents: set[str] | None = set()  # of these messages; None where one is not known
         self._missed_ids = False  # that it did not learn some may have made a difference
-        self._replaced: bool | None = (
-            None  # what a task writes becomes the list; None while that is not known
-        )
+        # What a task writes becomes the list; None while that is not known.
+        self._replaced: bool | None = None
         self._tip = reader.state(line.rows[-1].id)
         humans = [m for m in self._tip or () if m.role == "human" and not m.bare]
         self.assigns_ids = bool(humans) and all(m.id for m in humans)

@@ -99,8 +99,8 @@ def settle(
     """The steps and questions of a line, by the least reading that can be verified.
 
     Write rows are evidence, never a premise. They are believed when the tip's list holds just the human messages
-    that they tell of, in order; else, with ids learned from lists on the way, when it holds none that
-    was not met. Otherwise the lists alone tell.
+    that they tell of, in order; else when it holds none that they do not tell of, where no id was wanting, or once
+    such ids were learned from lists on the way. Otherwise the lists alone tell.
     """
     elsewhere = frozenset(
         parent
