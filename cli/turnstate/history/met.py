@@ -249,13 +249,15 @@ class Met:
     def after_list(self, part: MessageList, humans: Sequence[Message], row: int) -> Sequence[Message]:
         """What a task wrote besides the list, or its end, that it wrote once more: it must where no reducer adds to it.
 
+        Of a channel whose reducer gives no ids.
+
         Args:
             part: What the task wrote.
             humans: The human messages of it.
             row: The row that its step led to.
         """
         counted = [i for i, m in enumerate(humans) if self._counts(m)]
-        if self.assigns_ids or not counted:
+        if not counted:
             return humans
         contents = [humans[i].content for i in counted]
         repeated = _overlap(self._held, contents, len(contents))

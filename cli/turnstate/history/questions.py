@@ -250,20 +250,10 @@ def _from_nodes(i: int, line: Line, step: Step, met: Met, found: Findings) -> No
     They are questions where a task had just been given an answer and speaks in the user's words, and where no task
     wrote them but the caller did, by ``Command(update=…)``.
     """
-    on_parent = met.reader.on(line.rows[i - 1].id)
     if step.writes is None:
-        asked: Sequence[Message] = ()
-        rest = (
-            _added(i, line, met.reader) if any(map(is_outside, on_parent)) or resumed_tasks(on_parent) else ()
-        )
-        if any(is_outside(w) and w.channel != RESUME for w in on_parent):
-            said, rest = _by_caller(rest, met.reader.written(line.rows[i - 1].id))
-            asked = met.new(said, at_input=False)
-        if rest and resumed_tasks(on_parent):
-            asked = [*asked, *_in_the_users_words(met.new(rest, at_input=False), on_parent, found)]
-        found.questions += [Question(m.text, i, i) for m in asked]
-        met.unsure_of(i)
+        _from_unknown_tasks(i, line, met, found)
         return
+    on_parent = met.reader.on(line.rows[i - 1].id)
     made = {(w.task, w.idx) for w in step.writes}
     written = met.reader.written(line.rows[i - 1].id)
     parts = [(w, part) for w, part in written if part and (w.task, w.idx) in made]
@@ -273,21 +263,56 @@ def _from_nodes(i: int, line: Line, step: Step, met: Met, found: Findings) -> No
     answered = resumed_tasks(on_parent)
     others = 0
     for write, part in parts:
-        humans = _humans(part.messages, met)
-        if is_outside(write) and not met.assigns_ids:
-            humans = _humans(part.messages[met.list_again(part.messages, i) :], met)
-        elif not is_outside(write):
-            all_of_it, humans = humans, met.after_list(part, humans, i)
-            if write.task in answered and not humans and _holds_an_answer(all_of_it, on_parent):
-                humans = _humans(met.gained(i), met)[others:]  # it may repeat the last question's text
+        given = on_parent if write.task in answered else ()
+        humans = _besides_list(i, write, part, met, given, others)
         new = met.new(humans, at_input=False, row=i)
         others += len(new)
-        asked = new if is_outside(write) else ()
+        asked: Sequence[Message] = new if is_outside(write) else ()
         if write.task in answered and not asked:
             asked = _in_the_users_words(new, on_parent, found)
         found.questions += [Question(m.text, i, i) for m in asked]
         found.asides += [Aside(m.text, i, "node", node_of(write)) for m in new if m not in asked]
         found.asides += [Aside(m.text, i, "summary", node_of(write)) for m in humans if m.summary]
+
+
+def _from_unknown_tasks(i: int, line: Line, met: Met, found: Findings) -> None:
+    """The questions of a step whose writes are not known: the caller's and the user's words in what the list gained."""
+    on_parent = met.reader.on(line.rows[i - 1].id)
+    by_caller = any(is_outside(w) and w.channel != RESUME for w in on_parent)
+    answered = resumed_tasks(on_parent)
+    rest = _added(i, line, met.reader) if by_caller or answered else ()
+    asked: list[Message] = []
+    if by_caller:
+        said, rest = _by_caller(rest, met.reader.written(line.rows[i - 1].id))
+        asked += met.new(said, at_input=False)
+    if rest and answered:
+        asked += _in_the_users_words(met.new(rest, at_input=False), on_parent, found)
+    found.questions += [Question(m.text, i, i) for m in asked]
+    met.unsure_of(i)
+
+
+def _besides_list(
+    i: int, write: Write, part: MessageList, met: Met, given: Sequence[Write], others: int
+) -> Sequence[Message]:
+    """The human messages of one write into row ``i``, without those of the list that it wrote once more.
+
+    Args:
+        i: The row.
+        write: The write.
+        part: What it holds.
+        met: What was met before.
+        given: Where its task had been given an answer: the writes beside it.
+        others: New messages of the writes before it.
+    """
+    humans = _humans(part.messages, met)
+    if met.assigns_ids:
+        return humans
+    if is_outside(write):
+        return _humans(part.messages[met.list_again(part.messages, i) :], met)
+    rest = met.after_list(part, humans, i)
+    if rest or not _holds_an_answer(humans, given):
+        return rest
+    return _humans(met.gained(i), met)[others:]  # the answer may repeat the last question's text
 
 
 def _humans(messages: Iterable[Message], met: Met) -> Sequence[Message]:
