@@ -136,6 +136,7 @@ class Met:
         ]
         news = [i for i in fresh if i not in again]
         answered = _last_answer(brought) if at_input and row is not None else 0
+        # More than the last is new, or less than what follows the answers: not texts tell then, the list before does.
         if answered and (any(i != last for i in news) or any(i >= answered for i in again)):
             held = self.list_again(brought, row or 0)
             news = [i for i in fresh if i >= held and (i not in again or (held and i >= answered))]
