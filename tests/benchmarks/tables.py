@@ -106,11 +106,12 @@ def growth(small: Measured, large: Measured) -> Iterator[str]:
 
     Own cost may begin below nothing, where the empty program loads what turnstate does not: then only the second tells.
     """
-    turns = [each.store.shape.turns for each in (small, large) if isinstance(each.store.shape, Shape)]
+    shapes = [each.store.shape for each in (small, large) if isinstance(each.store.shape, Shape)]
+    turns = [shape.turns for shape in shapes]
     factor = turns[1] / turns[0]
     yield (
-        f"{small.store.backend}, growth from {turns[0]} to {turns[1]:,} turns "
-        "(exponent: 0 flat, 1 linear, 2 quadratic):"
+        f"{small.store.backend}, {shapes[0].value_bytes // 1024} KiB rewritten each turn, growth from {turns[0]} "
+        f"to {turns[1]:,} turns (exponent: 0 flat, 1 linear, 2 quadratic):"
     )
     yield ""
     added = 4 * (turns[1] - turns[0]) / 1000
@@ -132,7 +133,7 @@ def size_effect(small: Measured, large: Measured) -> Iterator[str]:
     """What a larger value costs each command, on as many turns."""
     shapes = [each.store.shape for each in (small, large) if isinstance(each.store.shape, Shape)]
     sizes = [f"{shape.value_bytes // 1024} KiB" for shape in shapes]
-    yield f"{small.store.backend}, {shapes[0].turns} turns, the value that each turn rewrites:"
+    yield f"{small.store.backend}, {shapes[0].turns:,} turns, the value that each turn rewrites:"
     yield ""
     rows = [["command", *(f"{size}, own s" for size in sizes), *(f"{size}, CPU s" for size in sizes)]]
     for name in COMMANDS:
