@@ -200,14 +200,14 @@ def class_name(stored: Stored) -> str | None:
         Cut: The bytes end before the name does.
         Unreadable: See the class.
     """
+    data = stored.data
+    if stored.type == "msgpack" and (name := _common_class(data, stored.size)) is not None:
+        return name
     kind = _encoding(stored)
     if kind == "json":
         return _json_class(stored)
     if kind != "msgpack":
         return None
-    data = stored.data
-    if (name := _common_class(data, stored.size)) is not None:
-        return name
     try:
         family, length = packed.header(data)
         if family != _EXT:

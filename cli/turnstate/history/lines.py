@@ -69,7 +69,10 @@ class Forest(Struct, frozen=True, dict=True):
         for row in self.rows.values():
             if row.parent:
                 found.setdefault(row.parent, []).append(row)
-        return {parent: tuple(sorted(rows, key=lambda r: r.id)) for parent, rows in found.items()}
+        for rows in found.values():
+            if len(rows) > 1:
+                rows.sort(key=lambda r: r.id)
+        return {parent: tuple(rows) for parent, rows in found.items()}
 
     @cached_property
     def head(self) -> str:
