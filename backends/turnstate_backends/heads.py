@@ -28,8 +28,6 @@ _SIZED = frozenset({0xDB, 0xC6, _EXT})  # text, bytes, extension
 _MAY_NAME_LC = re.compile(r'"(?:l|\\u006c)(?:c|\\u0063)"', re.IGNORECASE)
 _EXT_WIDTHS = {0xC7: 1, 0xC8: 2, 0xC9: 4}  # head → bytes of the length
 _ANY_NAME = range(packed.CLASS_OF_ONE, packed.PYDANTIC_2 + 1)
-
-
 _Fields = TypeVar("_Fields", bound=Struct)
 
 

@@ -102,7 +102,7 @@ def delta_updates(counters: object) -> tuple[int | None, ...]:
 
     Source: ``langgraph.checkpoint.base.CheckpointMetadata``.
     """
-    pairs = counters.values() if isinstance(counters, dict) else ()
+    pairs = counters.values() if isinstance(counters, Mapping) else ()
     numbers = (pair[0] if isinstance(pair, list | tuple) and pair else None for pair in pairs)
     return tuple(n if isinstance(n, int) and not isinstance(n, bool) else None for n in numbers)
 

@@ -262,7 +262,7 @@ class SqliteStore(Store):
                 step=step_of(step),
                 run_id=run_id if isinstance(run_id, str) else None,
                 delta_channels=tuple(counters) if isinstance(counters, dict) else (),
-                delta_updates=delta_updates(counters),
+                delta_updates=delta_updates(counters) if counters else (),  # hardly a row has some
                 encrypted=bool(encrypted),
             )
 

@@ -7,7 +7,8 @@ turns: :mod:`turnstate.history.questions` walks the line and says what came from
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import Literal, Protocol, TypeVar
 
 from turnstate.history.lines import Line
@@ -270,14 +271,7 @@ class Met:
             return humans[counted[repeated - 1] + 1 :]
         # Something of the task's own, as a summary, stands before what it kept.
         before = self.reader.state(self.line.rows[row - 1].id) or ()
-        held = Counter(m.content for m in before if self._counts(m))
-        rest = []
-        for m in humans:
-            if held[m.content]:
-                held[m.content] -= 1
-            else:
-                rest.append(m)
-        return rest
+        return beyond(humans, filter(self._counts, before), by=attrgetter("content"))
 
     def gained(self, row: int) -> Sequence[Message]:
         """What follows the list of the row before, or its end, in a row's list."""
@@ -299,6 +293,20 @@ class Met:
         if not self._nameless:
             return ()
         return {humans[i] for i in _common([brought[i].content for i in humans], self._contents)}
+
+
+def beyond(
+    messages: Iterable[Message], others: Iterable[Message], *, by: Callable[[Message], object]
+) -> list[Message]:
+    """The messages that others do not have, in order: of those that are alike by something, as many as are more."""
+    left = Counter(map(by, others))
+    found = []
+    for message in messages:
+        if left[by(message)]:
+            left[by(message)] -= 1
+        else:
+            found.append(message)
+    return found
 
 
 def _last_answer(messages: Sequence[Message]) -> int:

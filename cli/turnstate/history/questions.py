@@ -7,7 +7,6 @@ tell, else from the message lists before and after. Pure but for the reader that
 from __future__ import annotations
 
 import operator
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from turnstate.history.lines import Line
 from turnstate.history.messages import Message, MessageList
-from turnstate.history.met import LearnsFrom, MessageReader, Met
+from turnstate.history.met import LearnsFrom, MessageReader, Met, beyond
 from turnstate.history.steps import (
     RESUME,
     Step,
@@ -372,14 +371,7 @@ def _added(i: int, line: Line, reader: MessageReader) -> Sequence[Message]:
         if len(after) > len(before) or not reader.changed(line.rows[i - 1].id, line.rows[i].id):
             return after[len(before) :]
         return after[-1:]  # the list was written again and is the same: its last message was asked once more
-    old = Counter(raw)
-    added = []
-    for message in after:
-        if old[message.raw]:
-            old[message.raw] -= 1
-        else:
-            added.append(message)
-    return added or after[-1:]
+    return beyond(after, before, by=operator.attrgetter("raw")) or after[-1:]
 
 
 def _by_caller(
