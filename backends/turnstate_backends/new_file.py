@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from msgspec import Struct
 from turnstate_backends.interface import StoreError
 
 _BESIDE = ("-wal", "-shm", "-journal")
+_ANEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NewFile(Struct, frozen=True):
@@ -39,15 +39,12 @@ class NewFile(Struct, frozen=True):
         """
         self._refuse()
         target = self.target
-        try:
-            descriptor, name = tempfile.mkstemp(
-                prefix=f".{target.name[:64]}.", suffix=".part", dir=target.parent
-            )
-        except OSError as error:
-            raise self.unwritable(error) from None
-        part = Path(name)
+        # Named before it is made, with 64 random bits: an interrupt can come when it is there, and nobody was told yet.
+        part = target.with_name(f".{target.name[:64]}.{os.urandom(8).hex()}.part")
+        descriptor = -1
         try:
             try:
+                descriptor = os.open(part, _ANEW, 0o600)
                 yield part, descriptor
                 os.fsync(descriptor)
                 self._refuse()
@@ -55,10 +52,11 @@ class NewFile(Struct, frozen=True):
             except OSError as error:
                 raise self.unwritable(error) from None
         finally:
-            os.close(descriptor)
             for suffix in ("", *_BESIDE):
                 with suppress(OSError):
                     part.with_name(part.name + suffix).unlink()
+            if descriptor >= 0:
+                os.close(descriptor)
 
     def unwritable(self, error: Exception) -> StoreError:
         """That it cannot be written, and why."""

@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -37,6 +38,7 @@ from turnstate.commands.session import say
 from turnstate.render.screen import OutputClosed, OutputFailed
 
 PROGRAM = "turnstate"
+_AGAIN = 0.001  # seconds after which a signal that Python dropped comes again
 # Objects made before the next look for cycles: what is read lives to the end, and looking took a tenth of a long log.
 _RARELY = 50_000
 _LISTED_BY = {"THREAD": "threads", "KEY": "keys THREAD"}
@@ -209,9 +211,12 @@ class _Interrupts:
 
     @classmethod
     def _dropped(cls, error: sys.UnraisableHookArgs) -> None:
-        """Where Python would only say that it ignores an error, and go on."""
+        """Where Python would only say that it ignores an error, and go on: the signal comes once more, elsewhere."""
         if issubclass(error.exc_type, KeyboardInterrupt):
-            os._exit(cls.code())
+            again = threading.Timer(_AGAIN, os.kill, (os.getpid(), cls.came or signal.SIGINT))
+            again.daemon = True
+            again.start()
+            return
         sys.__unraisablehook__(error)
 
 
